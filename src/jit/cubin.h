@@ -1,0 +1,26 @@
+// Reading a cubin's ELF: is it whole, for which target, which kernels, what they use. No CUDA needed. Thread-safe.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace kiln::jit {
+
+struct CubinKernel {
+  std::string symbol;
+  int registers = 0;  // per thread
+  int static_shared_bytes = 0;
+  int local_bytes = 0;  // per-thread frame in local memory
+};
+
+struct CubinInfo {
+  int sm = 0;  // 90 for sm_90 and sm_90a
+  std::vector<CubinKernel> kernels;
+};
+
+// Empty, with `*problem` saying why, when the bytes are not a whole CUDA ELF image. Never reads past the view.
+std::optional<CubinInfo> read_cubin(std::string_view bytes, std::string* problem = nullptr);
+
+}  // namespace kiln::jit
