@@ -1,0 +1,37 @@
+// A Store that lives as long as the process. Thread-safe.
+#pragma once
+
+#include <map>
+#include <mutex>
+
+#include "runtime/store.h"
+
+namespace kiln {
+
+class MemoryStore : public Store {
+ public:
+  std::string location() const override { return "memory"; }
+  bool writable() const override { return true; }
+  std::optional<StoredCubin> find_cubin(const std::string& key) override;
+  bool put_cubin(const StoredCubin& cubin) override;
+  std::optional<Decision> find_decision(const std::string& hardware_class, const Problem& problem) override;
+  std::vector<Decision> decisions(const std::string& op, const std::string& hardware_class) override;
+  bool put_decision(const Decision& decision) override;
+  bool put_trial(const Trial& trial) override;
+  std::vector<Trial> trials(const std::string& hardware_class, const Problem& problem) override;
+  std::vector<Trial> trials_of_template(const std::string& hardware_class, const std::string& template_name) override;
+  bool record_miss(const Miss& miss) override;
+  std::vector<Miss> misses() override;
+
+ private:
+  std::mutex mutex_;
+  std::map<std::string, StoredCubin> cubins_;
+  std::map<std::pair<std::string, std::string>, Decision> decisions_;  // class, canonical problem
+  std::vector<Trial> trials_;
+  std::map<std::pair<std::string, std::string>, Miss> misses_;
+};
+
+// Whether `candidate` should replace `current`: better evidence, else newer.
+bool supersedes(const Decision& candidate, const Decision& current);
+
+}  // namespace kiln
