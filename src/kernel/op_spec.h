@@ -1,0 +1,105 @@
+// What an operation is, read from ops/<op>.toml or a manifest's inline [op]: dims, dtypes, choices, operands, scalars,
+// flops and bytes, and how a result is checked. Immutable after reading; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/expression.h"
+#include "kiln/problem.h"
+
+namespace kiln {
+
+enum class ScalarType { i32, u32, i64, u64, f32 };
+int size_of(ScalarType type) noexcept;
+
+struct DimSpec {
+  std::string name;
+  std::optional<std::int64_t> min;
+  std::optional<Expression> fallback;  // the default; without one the dim must be given
+  bool is_stride = false;              // strides do not count in the distance between problems
+};
+
+struct DTypeSpec {
+  std::string name;
+  std::vector<DType> values;
+  std::string copy_of;  // the dtype it defaults to, may be empty
+  std::optional<DType> fallback;
+  std::map<DType, DType> copy_map;  // where the copied dtype is not itself the default
+};
+
+struct ChoiceSpec {
+  std::string name;
+  std::vector<std::string> values;
+  std::string fallback;
+};
+
+enum class Role { in, out, inout };
+
+struct OperandSpec {
+  std::string name;
+  Role role = Role::in;
+  std::string dtype;  // a DTypeSpec's name
+  Expression elements{0};
+};
+
+struct ScalarSpec {
+  std::string name;
+  ScalarType type = ScalarType::f32;
+  double fallback = 0;
+};
+
+struct Requirement {
+  Expression condition;
+  std::string reason;
+};
+
+enum class Distribution { normal, uniform, positive };
+
+struct CheckSpec {
+  std::string dtype;               // the dtype that selects the tolerance
+  std::string reference;           // a template's name; empty: the manifest brings [[check.launch]]
+  std::map<std::string, DType> reference_dtypes;
+  std::map<DType, double> tolerance;             // relative Frobenius error
+  std::map<std::string, Distribution> inputs;    // operand → distribution, default normal
+  std::vector<std::map<std::string, double>> cases;  // scalars of each check, first the one that is timed
+};
+
+struct OpSpec {
+  std::string name;
+  std::string summary;
+  std::vector<DimSpec> dims;
+  std::vector<DTypeSpec> dtypes;
+  std::vector<ChoiceSpec> choices;
+  std::vector<OperandSpec> operands;
+  std::vector<ScalarSpec> scalars;
+  std::vector<Requirement> require;
+  Expression flops{0};
+  Expression bytes{0};
+  CheckSpec check;
+
+  const OperandSpec* find_operand(const std::string& operand) const noexcept;
+};
+
+// Fills in every default and checks names, ranges and the op's own requirements.
+// Throws Error{invalid_argument}: what was wrong, the value met, what is allowed.
+Problem complete(const OpSpec& op, Problem problem);
+// From a person's text, then complete(). Throws likewise.
+Problem problem_from_text(const OpSpec& op, const ProblemText& text);
+// Puts the problem's symbols in scope: dims, sizeof_*, *_is_*, align_*.
+void bind_problem(const OpSpec& op, const Problem& problem, Scope& scope);
+// The names bind_problem sets for any problem of the op.
+std::vector<std::string> problem_symbols(const OpSpec& op);
+
+// Floating-point operations and the fewest bytes through device memory of one call.
+std::int64_t flops(const OpSpec& op, const Problem& problem);
+std::int64_t bytes(const OpSpec& op, const Problem& problem);
+
+// How unlike two problems are as far as tuning cares: root mean square of log2 ratios of the non-stride dims; empty when dtypes
+// or choices differ (they never answer for each other).
+std::optional<double> problem_distance(const OpSpec& op, const Problem& a, const Problem& b);
+
+}  // namespace kiln
