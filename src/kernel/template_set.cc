@@ -81,13 +81,13 @@ std::string template_digest(const Manifest& manifest, const OpSpec& op, const In
 
 // A manifest that is known to exist but not yet read.
 struct Entry {
-  std::string file;   // for people
-  std::string text;
-  std::string include_dir;  // embedded: "gemm/"; else empty
-  fs::path folder;          // empty when embedded
-  std::string op;
+  std::string file{};         // for people
+  std::string text{};
+  std::string include_dir{};  // embedded: "gemm/"; else empty
+  fs::path folder{};          // empty when embedded
+  std::string op{};
   bool has_inline_op = false;
-  TemplatePtr loaded;
+  TemplatePtr loaded{};
 };
 
 // Sets what the index needs to know of an entry, without checking the rest of its manifest. Returns the template's name.
