@@ -256,72 +256,72 @@ __global__ void __launch_bounds__(C::threads, C::min_blocks)
   const int64_t tiles_n = ceil_div<int64_t>(p.N, Cfg::kN);
   const int64_t k_per_split = ceil_div<int64_t>(ceil_div<int64_t>(p.K, Cfg::kK), splits) * Cfg::kK;
 
-  // Strided, since a batch of tiny matrices can have more tiles than a grid has blocks.
-  for (int64_t tile = blockIdx.x; tile < tiles_m * tiles_n * p.batch * splits; tile += gridDim.x) {
-    const Work work = place<Cfg>(tile, p, tiles_m, tiles_n);
-    const int64_t k_begin = work.split * k_per_split;
-    const int64_t k_end = k_begin + k_per_split < p.K ? k_begin + k_per_split : p.K;
-    const int64_t rows = p.M - work.m0;
-    const int64_t columns = p.N - work.n0;
+  // A batch of tiny matrices can have more tiles than a grid is wide: then the grid has several rows.
+  const int64_t tile = int64_t{blockIdx.y} * gridDim.x + blockIdx.x;
+  if (tile >= tiles_m * tiles_n * p.batch * splits) return;
 
-    TileA tile_a(a + work.matrix * p.stride_a +
-                     (C::a_layout_is_row ? work.m0 * p.lda + k_begin : k_begin * p.lda + work.m0), p.lda, rows);
-    TileB tile_b(b + work.matrix * p.stride_b +
-                     (C::b_layout_is_row ? k_begin * p.ldb + work.n0 : work.n0 * p.ldb + k_begin), p.ldb, columns);
+  const Work work = place<Cfg>(tile, p, tiles_m, tiles_n);
+  const int64_t k_begin = work.split * k_per_split;
+  const int64_t k_end = k_begin + k_per_split < p.K ? k_begin + k_per_split : p.K;
+  const int64_t rows = p.M - work.m0;
+  const int64_t columns = p.N - work.n0;
 
-    float acc[Cfg::kThreadM][Cfg::kThreadN] = {};
-    // Turn t loads tile t, computes tile t-1 while the loads are under way, then stores tile t into the other stage. One
-    // barrier a turn is enough: whoever stores into a stage has passed the barrier after its last readers.
-    float* stage = shared;
-    float* other_stage = shared + kStageFloats;
-    for (int64_t k0 = k_begin;; k0 += Cfg::kK) {
-      const bool more = k0 < k_end;
-      if (more) {
-        tile_a.load(k_end - k0);
-        tile_b.load(k_end - k0);
-      }
-      if (k0 > k_begin) {
-        const float* from_a = other_stage + at.m;
-        const float* from_b = other_stage + TileA::kFloats + at.n;
-        float fragment_a[2][Cfg::kThreadM];
-        float fragment_b[2][Cfg::kThreadN];
-        load_fragment<Cfg::kPieceM, Cfg::kLanesM>(fragment_a[0], from_a);
-        load_fragment<Cfg::kPieceN, Cfg::kLanesN>(fragment_b[0], from_b);
+  TileA tile_a(a + work.matrix * p.stride_a +
+                   (C::a_layout_is_row ? work.m0 * p.lda + k_begin : k_begin * p.lda + work.m0), p.lda, rows);
+  TileB tile_b(b + work.matrix * p.stride_b +
+                   (C::b_layout_is_row ? k_begin * p.ldb + work.n0 : work.n0 * p.ldb + k_begin), p.ldb, columns);
+
+  float acc[Cfg::kThreadM][Cfg::kThreadN] = {};
+  // Turn t loads tile t, computes tile t-1 while the loads are under way, then stores tile t into the other stage. One
+  // barrier a turn is enough: whoever stores into a stage has passed the barrier after its last readers.
+  float* stage = shared;
+  float* other_stage = shared + kStageFloats;
+#pragma unroll 1  // unrolled, shallow tiles run out of registers
+  for (int64_t k0 = k_begin;; k0 += Cfg::kK) {
+    const bool more = k0 < k_end;
+    if (more) {
+      tile_a.load(k_end - k0);
+      tile_b.load(k_end - k0);
+    }
+    if (k0 > k_begin) {
+      const float* from_a = other_stage + at.m;
+      const float* from_b = other_stage + TileA::kFloats + at.n;
+      float fragment_a[2][Cfg::kThreadM];
+      float fragment_b[2][Cfg::kThreadN];
+      load_fragment<Cfg::kPieceM, Cfg::kLanesM>(fragment_a[0], from_a);
+      load_fragment<Cfg::kPieceN, Cfg::kLanesN>(fragment_b[0], from_b);
 #pragma unroll
-        for (int k = 0; k < Cfg::kK; ++k) {
-          if (k + 1 < Cfg::kK) {
-            load_fragment<Cfg::kPieceM, Cfg::kLanesM>(fragment_a[(k + 1) % 2], from_a + (k + 1) * TileA::kPitch);
-            load_fragment<Cfg::kPieceN, Cfg::kLanesN>(fragment_b[(k + 1) % 2], from_b + (k + 1) * TileB::kPitch);
-          }
+      for (int k = 0; k < Cfg::kK; ++k) {
+        if (k + 1 < Cfg::kK) {
+          load_fragment<Cfg::kPieceM, Cfg::kLanesM>(fragment_a[(k + 1) % 2], from_a + (k + 1) * TileA::kPitch);
+          load_fragment<Cfg::kPieceN, Cfg::kLanesN>(fragment_b[(k + 1) % 2], from_b + (k + 1) * TileB::kPitch);
+        }
 #pragma unroll
-          for (int i = 0; i < Cfg::kThreadM; ++i) {
+        for (int i = 0; i < Cfg::kThreadM; ++i) {
 #pragma unroll
-            for (int j = 0; j < Cfg::kThreadN; ++j) {
-              acc[i][j] = fmaf(fragment_a[k % 2][i], fragment_b[k % 2][j], acc[i][j]);
-            }
+          for (int j = 0; j < Cfg::kThreadN; ++j) {
+            acc[i][j] = fmaf(fragment_a[k % 2][i], fragment_b[k % 2][j], acc[i][j]);
           }
         }
       }
-      if (!more) break;
-      tile_a.store(stage);
-      tile_b.store(stage + TileA::kFloats);
-      __syncthreads();
-      float* const full = stage;
-      stage = other_stage;
-      other_stage = full;
     }
-    // The next tile's first store may go to the stage that a slower warp still reads.
+    if (!more) break;
+    tile_a.store(stage);
+    tile_b.store(stage + TileA::kFloats);
     __syncthreads();
+    float* const full = stage;
+    stage = other_stage;
+    other_stage = full;
+  }
 
-    if (splits == 1) {
-      constexpr int kVec = smaller(Cfg::kVec, Cfg::kPieceN);
-      store_tile<Cfg, kVec>(acc, at, d + work.matrix * p.stride_d + work.m0 * p.ldd + work.n0, p.ldd, rows, columns,
-                            p.alpha, p.beta);
-    } else {
-      const int64_t pitch = partial_pitch(p.N);
-      float* const partial = partials + (work.split * p.batch + work.matrix) * p.M * pitch;
-      store_tile<Cfg, Cfg::kPieceN>(acc, at, partial + work.m0 * pitch + work.n0, pitch, rows, pitch - work.n0, 1.0f, 0.0f);
-    }
+  if (splits == 1) {
+    constexpr int kVec = smaller(Cfg::kVec, Cfg::kPieceN);
+    store_tile<Cfg, kVec>(acc, at, d + work.matrix * p.stride_d + work.m0 * p.ldd + work.n0, p.ldd, rows, columns,
+                          p.alpha, p.beta);
+  } else {
+    const int64_t pitch = partial_pitch(p.N);
+    float* const partial = partials + (work.split * p.batch + work.matrix) * p.M * pitch;
+    store_tile<Cfg, Cfg::kPieceN>(acc, at, partial + work.m0 * pitch + work.n0, pitch, rows, pitch - work.n0, 1.0f, 0.0f);
   }
 }
 
