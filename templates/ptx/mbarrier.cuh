@@ -27,13 +27,15 @@ __device__ __forceinline__ void mbarrier_arrive_expect_tx(uint32_t barrier, uint
 }
 
 // Arrives at the barrier that lies at the same place in the block of rank `cta`.
-// mapa.shared::cluster, mbarrier.arrive.release.cluster.shared::cluster.b64
+// NOTE: it releases the calling thread's ordinary writes to its own block only. Release to the whole cluster costs a
+// fence of the GPU's memory at every call, and handing back a stage that wgmma has read needs none.
+// mapa.shared::cluster, mbarrier.arrive.shared::cluster.b64
 __device__ __forceinline__ void mbarrier_arrive_remote(uint32_t barrier, uint32_t cta) {
   asm volatile(
       "{\n"
       ".reg .b32 remote;\n"
       "mapa.shared::cluster.u32 remote, %0, %1;\n"
-      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n"
+      "mbarrier.arrive.shared::cluster.b64 _, [remote];\n"
       "}\n" ::"r"(barrier),
       "r"(cta)
       : "memory");

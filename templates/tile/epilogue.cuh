@@ -108,6 +108,12 @@ struct StoreChunk {
   static constexpr int kPerBlock = N / kColumns;
 };
 
+// The thread's pair in columns 8 · j on, of the upper (0) or lower (1) eight rows, as 16-bit values.
+template <class T, int Count>
+__device__ __forceinline__ uint32_t packed_pair(const float (&block)[Count], int j, int half) {
+  return pack<T>(block[j * 4 + half * 2], block[j * 4 + half * 2 + 1]);
+}
+
 // Writes chunk `index` (a constant once unrolled) of the block to `buffer`, swizzled as its TMA box is.
 template <int N, bool Transposed, class T>
 __device__ __forceinline__ void stage_chunk(float (&block)[N / 2], int index, uint32_t buffer) {
@@ -115,8 +121,6 @@ __device__ __forceinline__ void stage_chunk(float (&block)[N / 2], int index, ui
   const int thread = threadIdx.x % kWarpgroupThreads;
   const int warp = thread / 32;
   const int lane = thread % 32;
-  // The pair of 16-bit values in columns 8 · j on, of the upper (0) or lower (1) eight rows.
-  const auto pair = [&](int j, int half) { return pack<T>(block[j * 4 + half * 2], block[j * 4 + half * 2 + 1]); };
 
   if constexpr (!Transposed && sizeof(T) == 2) {
     const int row = warp * 16 + lane % 16;
@@ -124,8 +128,8 @@ __device__ __forceinline__ void stage_chunk(float (&block)[N / 2], int index, ui
     for (int i = 0; i < Chunk::kColumns / 16; ++i) {
       const int j = index * Chunk::kColumns / 8 + i * 2;
       const uint32_t offset = row * Chunk::kRowBytes + (i * 2 + lane / 16) * 16;
-      ptx::stmatrix_x4(buffer + swizzle<Chunk::kRowBytes>(offset), pair(j, 0), pair(j, 1), pair(j + 1, 0),
-                       pair(j + 1, 1));
+      ptx::stmatrix_x4(buffer + swizzle<Chunk::kRowBytes>(offset), packed_pair<T>(block, j, 0), packed_pair<T>(block, j, 1), packed_pair<T>(block, j + 1, 0),
+                       packed_pair<T>(block, j + 1, 1));
     }
   } else if constexpr (!Transposed) {
 #pragma unroll
@@ -143,11 +147,11 @@ __device__ __forceinline__ void stage_chunk(float (&block)[N / 2], int index, ui
 #pragma unroll
     for (int j = 0; j + 1 < N / 8; j += 2) {
       const uint32_t offset = (j * 8 + lane / 16 * 8 + lane % 8) * 128 + unit;
-      ptx::stmatrix_x4_trans(buffer + swizzle<128>(offset), pair(j, 0), pair(j, 1), pair(j + 1, 0), pair(j + 1, 1));
+      ptx::stmatrix_x4_trans(buffer + swizzle<128>(offset), packed_pair<T>(block, j, 0), packed_pair<T>(block, j, 1), packed_pair<T>(block, j + 1, 0), packed_pair<T>(block, j + 1, 1));
     }
     if constexpr (N / 8 % 2 == 1) {
       constexpr int j = N / 8 - 1;
-      ptx::stmatrix_x2_trans(buffer + swizzle<128>((j * 8 + lane % 8) * 128 + unit), pair(j, 0), pair(j, 1));
+      ptx::stmatrix_x2_trans(buffer + swizzle<128>((j * 8 + lane % 8) * 128 + unit), packed_pair<T>(block, j, 0), packed_pair<T>(block, j, 1));
     }
   } else {
     for_each_accumulator<N>(block, [&](int row, int column, float value) {
