@@ -62,11 +62,11 @@ struct Sm90GemmConfig {
   static constexpr int kClusterSize = kClusterM * kClusterN;
   static constexpr int kReleases = kWarpgroups * 4 * kClusterSize;  // by each consumer warp of each block
 
-  // Two consumer warpgroups start with 168 registers a thread, too few for their accumulators; one has 255 from the start.
+  // Two consumer warpgroups start with 168 registers a thread, too few for large tiles; one has 255 from the start. What
+  // the consumers take is what the producer gives: 40 + 2 · 232 = 3 · 168.
   static constexpr bool kMovesRegisters = kWarpgroups == 2;
-  static constexpr int kAccumulators = kBlocks * kColumns / 2;
-  static constexpr int kProducerRegisters = kAccumulators > 160 ? 24 : 40;
-  static constexpr int kConsumerRegisters = kAccumulators > 160 ? 240 : 232;
+  static constexpr int kProducerRegisters = 40;
+  static constexpr int kConsumerRegisters = 232;
 
   static_assert(is_same<Input, typename C::b_t>, "A and B have one type");
   static_assert(kWarpgroups == 1 || kWarpgroups == 2, "the register budget is laid out for one or two consumers");
@@ -318,33 +318,36 @@ __global__ void __launch_bounds__(Sm90GemmConfig<C>::kThreads, 1)
 template <class C>
 __global__ void __launch_bounds__(256)
     sm90_gemm_reduce(typename C::d_t* d, const float* partials, const __grid_constant__ Sm90GemmArgs args) {
-  using Output = typename C::d_t;
-  ptx::griddepcontrol_wait();
-  const int64_t fours = (args.n + 3) / 4;  // a row of partial sums is padded to whole fours
-  const int64_t in_slice = static_cast<int64_t>(args.grid.batch) * args.m * fours;
-  const int64_t index = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
-  if (index >= in_slice) return;
+  // Tiles that leave by TMA are never split; the kernel is instantiated all the same and need not cost compile time.
+  if constexpr (C::EPILOGUE == 0) {
+    using Output = typename C::d_t;
+    ptx::griddepcontrol_wait();
+    const int64_t fours = (args.n + 3) / 4;  // a row of partial sums is padded to whole fours
+    const int64_t in_slice = static_cast<int64_t>(args.grid.batch) * args.m * fours;
+    const int64_t index = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
+    if (index >= in_slice) return;
 
-  const float4* from = reinterpret_cast<const float4*>(partials) + index;
-  float sums[4] = {};
+    const float4* from = reinterpret_cast<const float4*>(partials) + index;
+    float sums[4] = {};
 #pragma unroll 4
-  for (int32_t split = 0; split < args.grid.split; ++split) {
-    const float4 part = __ldcs(from + split * in_slice);
-    sums[0] += part.x;
-    sums[1] += part.y;
-    sums[2] += part.z;
-    sums[3] += part.w;
-  }
+    for (int32_t split = 0; split < args.grid.split; ++split) {
+      const float4 part = __ldcs(from + split * in_slice);
+      sums[0] += part.x;
+      sums[1] += part.y;
+      sums[2] += part.z;
+      sums[3] += part.w;
+    }
 
-  const int64_t row = index / fours;
-  const int32_t n = static_cast<int32_t>(index - row * fours) * 4;
-  Output* to = d + row / args.m * args.stride_d + row % args.m * args.ldd + n;
+    const int64_t row = index / fours;
+    const int32_t n = static_cast<int32_t>(index - row * fours) * 4;
+    Output* to = d + row / args.m * args.stride_d + row % args.m * args.ldd + n;
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    if (n + i >= args.n) break;
-    float value = args.alpha * sums[i];
-    if (args.beta != 0.0f) value += args.beta * to_float(to[i]);
-    to[i] = from_float<Output>(value);
+    for (int i = 0; i < 4; ++i) {
+      if (n + i >= args.n) break;
+      float value = args.alpha * sums[i];
+      if (args.beta != 0.0f) value += args.beta * to_float(to[i]);
+      to[i] = from_float<Output>(value);
+    }
   }
 }
 
