@@ -40,11 +40,13 @@ __device__ __forceinline__ void for_each_element(float (&block)[N / 2], const Ou
     const int32_t at_n = n + (Transposed ? row + half * 8 : column);
     // One comparison for each element keeps what is compiled small: a row outside D has no columns.
     const int32_t limit = (Transposed ? at_n < out.n : at_m < out.m) ? columns_left : 0;
-    T* first = out.d + at_m * out.ldd + at_n;
+    T* at = out.d + at_m * out.ldd + at_n;
 #pragma unroll
-    for (int i = 0; i < N / 4; ++i) {
-      const int offset = i / 2 * 8 + i % 2;
-      if (offset < limit) visit(first[offset * column_stride], block[i / 2 * 4 + half * 2 + i % 2]);
+    for (int j = 0; j < N / 8; ++j, at += 8 * column_stride) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        if (j * 8 + i < limit) visit(at[i * column_stride], block[j * 4 + half * 2 + i]);
+      }
     }
   }
 }
