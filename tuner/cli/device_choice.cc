@@ -113,20 +113,21 @@ cuda::DeviceInfo device_for_arch(const std::string& arch) {
     const std::optional<cuda::DeviceInfo> profile = cache::gpu_profile(name);
     if (profile && profile->cc() == target->cc) return *profile;
   }
-  const int shared = opt_in_shared_bytes(target->cc);
-  return {.name = "any " + arch,
-          .cc_major = target->cc / 10,
-          .cc_minor = target->cc % 10,
-          .sm_count = 64,
-          .memory_bytes = std::int64_t{16} << 30,
-          .l2_bytes = std::int64_t{16} << 20,
-          .smem_per_sm = shared + 1024,
-          .smem_per_block = shared,
-          .regs_per_sm = 65536,
-          .threads_per_sm = threads_per_sm(target->cc),
-          .memory_clock_mhz = 7000,
-          .bus_width_bits = 256,
-          .clock_mhz = 1700};
+  cuda::DeviceInfo device;
+  device.name = "any " + arch;
+  device.cc_major = target->cc / 10;
+  device.cc_minor = target->cc % 10;
+  device.sm_count = 64;
+  device.memory_bytes = std::int64_t{16} << 30;
+  device.l2_bytes = std::int64_t{16} << 20;
+  device.smem_per_block = opt_in_shared_bytes(target->cc);
+  device.smem_per_sm = device.smem_per_block + 1024;
+  device.regs_per_sm = 65536;
+  device.threads_per_sm = threads_per_sm(target->cc);
+  device.memory_clock_mhz = 7000;
+  device.bus_width_bits = 256;
+  device.clock_mhz = 1700;
+  return device;
 }
 
 DeviceChoice choose_device_or_arch(const std::string& gpu, const std::string& arch) {

@@ -111,7 +111,7 @@ class Checker {
            "no configuration is left" + where + "; loosen the constraint that prunes most: " + worst_constraint(space));
       return false;
     }
-    if (space.truncated) {
+    if (space.summary.truncated) {
       fail("params", "more than " + std::to_string(space.configs.size()) + " configurations" + where +
                          "; shorten the value lists or add constraints");
       return false;
@@ -131,7 +131,7 @@ class Checker {
 
   static std::string worst_constraint(const Space& space) {
     const PruneCount* worst = nullptr;
-    for (const PruneCount& count : space.pruned) {
+    for (const PruneCount& count : space.summary.pruned) {
       if (worst == nullptr || count.pruned > worst->pruned) worst = &count;
     }
     return worst == nullptr ? "(none pruned: a value list is empty)" : worst->constraint + " (" + worst->reason + ")";

@@ -2,6 +2,7 @@
 #include <iostream>
 
 #include "base/text.h"
+#include "kernel/config_scope.h"
 #include "kernel/space.h"
 #include "tuner/cli/commands.h"
 #include "tuner/cli/output.h"
@@ -12,12 +13,12 @@ namespace kiln::cli {
 namespace {
 
 // Wide enough for the spaces people write; beyond it a size is shown as "more than".
-constexpr SpaceLimits kShowLimits{.max_configs = 2'000'000, .max_visited = 20'000'000};
+constexpr SpaceLimits kShowLimits{.max_configs = 5'000'000, .max_visited = 20'000'000};
 
 struct Step {
   std::string constraint;
   std::string reason;
-  Space space;  // left by this constraint and all before it
+  SpaceSummary space;  // left by this constraint and all before it
 };
 
 // Adds the constraints one at a time, so that each step's size is exact.
@@ -27,14 +28,15 @@ std::vector<Step> shrink(const KernelTemplate& t, const Problem& problem, const 
   part.manifest.require.clear();
   for (const Requirement& requirement : t.manifest.require) {
     part.manifest.require.push_back(requirement);
-    steps.push_back({requirement.condition.text(), requirement.reason, enumerate(part, problem, device, kShowLimits)});
-    steps.back().space.configs.shrink_to_fit();
+    ConfigScope bound(part, problem, device);
+    steps.push_back({requirement.condition.text(), requirement.reason,
+                     for_each_config(bound, kShowLimits, [](const Config&) {})});
   }
   return steps;
 }
 
-std::string size_text(const Space& space) {
-  return (space.truncated ? "more than " : "") + std::to_string(space.configs.size());
+std::string size_text(const SpaceSummary& space) {
+  return (space.truncated ? "more than " : "") + std::to_string(space.legal);
 }
 
 std::string value_list(const ParamSpec& param) {
@@ -47,7 +49,7 @@ Json to_json(const std::vector<Step>& steps, double raw) {
   Json json = Json::array();
   double before = raw;
   for (const Step& step : steps) {
-    const double after = static_cast<double>(step.space.configs.size());
+    const double after = static_cast<double>(step.space.legal);
     json.push_back({{"constraint", step.constraint},
                     {"reason", step.reason},
                     {"before", before},
