@@ -21,9 +21,10 @@ class Scope {
   std::int64_t get(const std::string& name) const;
   std::optional<std::int64_t> find(const std::string& name) const;
   const std::map<std::string, double>& values() const noexcept { return values_; }
+  // Where the value lives as long as the scope does, for loops that set it often. Made with value 0 when new.
+  double* slot(const std::string& name) { return &values_[name]; }
 
  private:
-  friend class Evaluator;
   // Evaluators hold the addresses of values, which a std::map never moves.
   std::map<std::string, double> values_;
 };
@@ -61,8 +62,5 @@ class Evaluator {
   struct Parser;
   std::unique_ptr<Parser> parser_;
 };
-
-// The names among `known` most like `name`, for messages: "did you mean …", or empty.
-std::string did_you_mean(std::string_view name, const std::vector<std::string>& known);
 
 }  // namespace kiln

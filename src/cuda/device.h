@@ -40,12 +40,13 @@ std::vector<DeviceInfo> list_devices();
 DeviceInfo device_info(int ordinal);
 
 // The key that tuned results are stored under: equal for chips that perform alike, whatever their name, e.g.
-// "cc9.0-sm132-mem141g-l2_60m-smem228k/227k-bw4916-pw700". Memory in classes of 1/16, L2 in MiB, power in steps of 50 W
-// (pw0: unknown).
+// "cc9.0-sm132-mem136g-l2_60m-smem228k/227k-bw4916-pw700", and "-mig1g.18gb" behind it for a MIG instance. L2 in MiB,
+// power in steps of 50 W (pw0: unknown), memory in classes a quarter octave wide whose edges lie far from every size that
+// GPUs come in: what ECC or the driver reserves does not change the class. The class is named by its middle.
 std::string hardware_class(const DeviceInfo& device);
 
 // How unlike two classes are for choosing configurations: 0 same, infinity when the compute capability differs.
-// Sum of |log2| ratios of SM count, bandwidth, L2, clock and power.
+// Sum of |log2| ratios of SM count, bandwidth, L2, clock and power; what either does not know counts for nothing.
 double class_distance(const DeviceInfo& a, const DeviceInfo& b);
 
 }  // namespace kiln::cuda

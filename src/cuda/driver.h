@@ -35,14 +35,21 @@ struct Driver {
 };
 
 // The process's driver, cuInit done. Throws Error{no_driver} when libcuda.so.1 is missing, too old (below 12.4) or
-// cuInit fails (the message says which); a later call tries again.
+// cuInit fails, and Error{no_device} when cuInit finds no GPU; the message says which. A later call tries again.
 const Driver& driver();
 // False instead of an exception; for `kiln devices` and tests.
 bool driver_available() noexcept;
 
+// What the driver calls `result`: "CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was encountered"; the number
+// alone where no driver is loaded.
+std::string describe(CUresult result);
+
 // Throws for anything but success: out_of_memory for CUDA_ERROR_OUT_OF_MEMORY, no_device for no/invalid device,
 // launch_failed otherwise; message "cuLaunchKernelEx: CUDA_ERROR_… (700): text".
 void check(CUresult result, const char* call, std::source_location where = std::source_location::current());
+
+// For destructors: logs anything but success. A driver that shuts down with the process is no failure.
+void log_failure(CUresult result, const char* call) noexcept;
 
 // Errors after which the context is unusable for ever (illegal address, hardware stack error, launch timeout, …).
 bool is_sticky(CUresult result) noexcept;

@@ -11,8 +11,8 @@ namespace kiln::cuda {
 
 class Library {
  public:
-  // Loads `cubin`. Throws Error{launch_failed}; CUDA_ERROR_NO_BINARY_FOR_GPU and PTX/version errors are explained
-  // (cubin's target, driver's version).
+  // Loads `cubin`. Throws Error{launch_failed}; the message says what the bytes are (target, kernels, or why they
+  // are no cubin) and which driver refused them.
   explicit Library(std::string_view cubin);
   ~Library();
   Library(const Library&) = delete;
@@ -25,7 +25,9 @@ class Library {
   CUlibrary library_ = nullptr;
 };
 
-// Lets `kernel` use `bytes` of dynamic shared memory and, when asked, clusters over 8 blocks, on `device`.
+// Lets `kernel` use `bytes` of dynamic shared memory on `device`; needed above 48 KiB.
 void allow_dynamic_shared(CUkernel kernel, int bytes, CUdevice device);
+// Lets `kernel` be launched on `device` in clusters of more than 8 blocks, which not every GPU of an architecture can.
+void allow_large_clusters(CUkernel kernel, CUdevice device);
 
 }  // namespace kiln::cuda

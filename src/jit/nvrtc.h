@@ -1,6 +1,6 @@
 // libnvrtc, opened at run time when first needed. Looked for, in order: $KILN_NVRTC (a file), the loader's path, beside
 // the running executable, $CUDA_HOME and $CUDA_PATH lib64, /usr/local/cuda*/lib64, the folder found at build time.
-// Its builtins library is loaded from the same folder first. Thread-safe after instance() returned.
+// Its builtins library is loaded from the same folder before the first compile. At least NVRTC 12.4. Thread-safe.
 #pragma once
 
 #include <string>
@@ -14,6 +14,8 @@ class Nvrtc {
  public:
   // The process's one NVRTC. Throws Error{not_found} naming every place tried; a later call tries again.
   static const Nvrtc& instance();
+  Nvrtc(const Nvrtc&) = delete;
+  Nvrtc& operator=(const Nvrtc&) = delete;
   // Whether instance() has loaded the library in this process: for tests and for `kiln devices`.
   static bool loaded() noexcept;
 
@@ -22,6 +24,7 @@ class Nvrtc {
   int minor() const noexcept { return minor_; }
   // "13.0"
   std::string version() const;
+  bool at_least(int major, int minor) const noexcept { return major_ != major ? major_ > major : minor_ >= minor; }
   // e.g. {75, 80, 86, 89, 90, 100, …}: what nvrtcGetSupportedArchs answers.
   const std::vector<int>& supported_archs() const noexcept { return archs_; }
 
@@ -43,7 +46,8 @@ class Nvrtc {
   decltype(&::nvrtcGetSupportedArchs) nvrtcGetSupportedArchs = nullptr;
 
  private:
-  Nvrtc() = default;
+  // Takes the functions of an open library. Throws Error{not_found} when it is too old or lacks one.
+  explicit Nvrtc(void* library);
   std::string path_;
   int major_ = 0;
   int minor_ = 0;

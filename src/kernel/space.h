@@ -3,6 +3,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -21,19 +22,31 @@ struct PruneCount {
   std::uint64_t pruned = 0;  // partial assignments it ended
 };
 
-struct Space {
-  std::vector<Config> configs;  // in the order of the manifest's value lists
+struct SpaceSummary {
+  std::uint64_t legal = 0;
+  std::uint64_t visited = 0;    // partial assignments looked at
   double raw_size = 0;          // product of the value lists' lengths
   std::vector<PruneCount> pruned;
-  bool truncated = false;       // a limit was met: configs is not the whole space
+  bool truncated = false;       // a limit was met: not the whole space
+};
+
+struct Space {
+  std::vector<Config> configs;  // in the order of the manifest's value lists
+  SpaceSummary summary;
 };
 
 // Throws Error{invalid_expression} naming template and constraint when one cannot be evaluated.
 Space enumerate(const KernelTemplate& t, const Problem& problem, const cuda::DeviceInfo& device,
                 const SpaceLimits& limits = {});
 
+// The same without keeping them: `visit` sees each legal configuration while `bound`'s scope holds its values, so that a
+// bound Evaluator (a cost model, say) reads them at no further cost.
+class ConfigScope;
+using ConfigVisitor = std::function<void(const Config&)>;
+SpaceSummary for_each_config(ConfigScope& bound, const SpaceLimits& limits, const ConfigVisitor& visit);
+
 // The reason of the first constraint that `config` breaks on this problem and device, or empty. Also checks that it
-// names every parameter, with values the expressions accept (a value outside the manifest's list is allowed).
+// names every parameter (a value outside the manifest's list is allowed).
 std::string illegal_reason(const KernelTemplate& t, const Problem& problem, const Config& config,
                            const cuda::DeviceInfo& device);
 

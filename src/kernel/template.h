@@ -19,13 +19,10 @@ struct KernelTemplate {
   std::string file;     // the manifest's path, or "templates/…" when embedded
   std::string include;  // how the generated unit includes the source
   std::map<std::string, std::string> headers;  // include name → text: the source and all it may include
+  std::vector<std::string> include_paths;      // searched for <…> includes; empty for embedded templates
   std::string digest;   // of what changes the code or its launch: sources and those parts of the manifest
 };
 using TemplatePtr = std::shared_ptr<const KernelTemplate>;
-
-// A template of `manifest_text`; the source and its includes are resolved beside the manifest (`siblings`: name → text),
-// then among the embedded templates. `known_op` finds ops by name; see TemplateSet. Throws Error{invalid_manifest}.
-// (Built by TemplateSet; exposed for `kiln template check`.)
 
 // Puts the device's symbols in scope: sm_count, smem_per_block, …
 void bind_device(const cuda::DeviceInfo& device, Scope& scope);

@@ -33,5 +33,8 @@ class MemoryStore : public Store {
 
 // Whether `candidate` should replace `current`: better evidence, else newer.
 bool supersedes(const Decision& candidate, const Decision& current);
+// Whether `candidate` should replace `current`, a trial of the same candidate by the same versions: unless the evidence
+// is worse, or memory merely ran out this time.
+bool supersedes(const Trial& candidate, const Trial& current);
 
 }  // namespace kiln

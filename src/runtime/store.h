@@ -129,16 +129,20 @@ class Store {
   // Every decision for an op, of one class or (empty) of all: what the nearest match is chosen from.
   virtual std::vector<Decision> decisions(const std::string& op, const std::string& hardware_class) = 0;
   // Replaces an older decision for the same class and problem unless that one has better evidence
-  // (measured over predicted; then the newer).
+  // (measured over predicted; then the newer): then the old one stays, and the answer is still true.
+  // A measured decision ends the miss recorded for its problem.
   virtual bool put_decision(const Decision& decision) = 0;
 
+  // One row per class, problem, template digest, config and versions: see supersedes() in memory_store.h.
   virtual bool put_trial(const Trial& trial) = 0;
   virtual std::vector<Trial> trials(const std::string& hardware_class, const Problem& problem) = 0;
   // Every trial of a template on a class, for refitting cost models.
   virtual std::vector<Trial> trials_of_template(const std::string& hardware_class,
                                                 const std::string& template_name) = 0;
 
+  // Adds miss.count (at least 1) to what was seen of this class and problem.
   virtual bool record_miss(const Miss& miss) = 0;
+  // The most frequent first.
   virtual std::vector<Miss> misses() = 0;
 };
 

@@ -82,8 +82,18 @@ __device__ __forceinline__ bf16 from_float<bf16>(float x) {
 // Two floats packed as one 32-bit register, `lo` in the low half. cvt.rn.{bf16x2,f16x2}.f32 (sm_80)
 template <class T>
 __device__ __forceinline__ uint32_t pack(float lo, float hi) {
-  static_assert(sizeof(T) == 2, "pack() makes a pair of 16-bit values");
+  static_assert(is_same<T, bf16> || is_same<T, f16>, "pack() makes a pair of 16-bit values");
+#if __CUDA_ARCH__ >= 800
+  uint32_t pair;
+  if constexpr (is_same<T, bf16>) {
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(hi), "f"(lo));
+  } else {
+    asm("cvt.rn.f16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(hi), "f"(lo));
+  }
+  return pair;
+#else
   return static_cast<uint32_t>(from_float<T>(lo).bits) | (static_cast<uint32_t>(from_float<T>(hi).bits) << 16);
+#endif
 }
 
 template <class T>

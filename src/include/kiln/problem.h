@@ -35,7 +35,7 @@ Problem parse_canonical_problem(std::string_view text);
 // see kernel/op_spec.h. Throws Error{invalid_argument} naming the piece that cannot be read.
 struct ProblemText {
   std::string op;
-  std::map<std::string, std::string> fields;
+  std::map<std::string, std::string> fields;  // names in lower case, values as written
 };
 ProblemText parse_problem_text(std::string_view op, std::string_view text);
 

@@ -1,0 +1,20 @@
+// What is known of GPUs that need not be in this machine: the data behind `--gpu h200` on a laptop. Read from the
+// embedded presets/gpus.toml at each call. Thread-safe.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "cuda/device.h"
+
+namespace kiln::cache {
+
+// By short name or alias, whatever its case: "h200", "H100-SXM", "rtx4090". Empty when unknown.
+std::optional<cuda::DeviceInfo> gpu_profile(std::string_view name);
+
+// The short names, in the order of the file: for messages and listings.
+std::vector<std::string> gpu_profile_names();
+
+}  // namespace kiln::cache

@@ -1,0 +1,269 @@
+#include "kernel/op_spec.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "base/text.h"
+#include "kiln/error.h"
+
+namespace kiln {
+namespace {
+
+template <class Spec>
+std::vector<std::string> names_of(const std::vector<Spec>& specs) {
+  std::vector<std::string> names;
+  for (const Spec& spec : specs) names.push_back(spec.name);
+  return names;
+}
+
+template <class Spec, class Map>
+void refuse_unknown(const std::string& what, const OpSpec& op, const std::vector<Spec>& specs, const Map& given) {
+  const std::vector<std::string> known = names_of(specs);
+  for (const auto& [name, value] : given) {
+    if (std::find(known.begin(), known.end(), name) != known.end()) continue;
+    throw Error(ErrorCode::invalid_argument, "op " + op.name + " has no " + what + " '" + name + "'" +
+                                                 did_you_mean(name, known) + "; it has " + join(known, ", "));
+  }
+}
+
+std::string dtype_list(const std::vector<DType>& dtypes) {
+  std::vector<std::string> names;
+  for (const DType dtype : dtypes) names.emplace_back(to_string(dtype));
+  return join(names, ", ");
+}
+
+void complete_dtypes(const OpSpec& op, Problem& problem) {
+  for (const DTypeSpec& spec : op.dtypes) {
+    auto it = problem.dtypes.find(spec.name);
+    if (it == problem.dtypes.end()) {
+      DType value{};
+      if (spec.fallback) {
+        value = *spec.fallback;
+      } else if (!spec.copy_of.empty()) {
+        value = problem.dtypes.at(spec.copy_of);
+        if (const auto mapped = spec.copy_map.find(value); mapped != spec.copy_map.end()) value = mapped->second;
+      } else {
+        throw Error(ErrorCode::invalid_argument, "op " + op.name + " needs dtype '" + spec.name +
+                                                     "', one of " + dtype_list(spec.values));
+      }
+      it = problem.dtypes.emplace(spec.name, value).first;
+    }
+    if (std::find(spec.values.begin(), spec.values.end(), it->second) == spec.values.end()) {
+      throw Error(ErrorCode::invalid_argument, "op " + op.name + ": dtype " + spec.name + " is " +
+                                                   std::string(to_string(it->second)) + "; allowed are " +
+                                                   dtype_list(spec.values));
+    }
+  }
+}
+
+void complete_choices(const OpSpec& op, Problem& problem) {
+  for (const ChoiceSpec& spec : op.choices) {
+    const auto [it, inserted] = problem.choices.emplace(spec.name, spec.fallback);
+    if (std::find(spec.values.begin(), spec.values.end(), it->second) == spec.values.end()) {
+      throw Error(ErrorCode::invalid_argument, "op " + op.name + ": " + spec.name + " is '" + it->second +
+                                                   "'; allowed are " + join(spec.values, ", "));
+    }
+  }
+}
+
+void complete_alignments(const OpSpec& op, Problem& problem) {
+  refuse_unknown("operand", op, op.operands, problem.alignments);
+  for (const OperandSpec& operand : op.operands) {
+    const int element = size_of(problem.dtypes.at(operand.dtype));
+    const auto [it, inserted] = problem.alignments.emplace(operand.name, 16);
+    const int value = it->second;
+    if (value < element || value > 256 || (value & (value - 1)) != 0) {
+      throw Error(ErrorCode::invalid_argument,
+                  "op " + op.name + ": alignment of " + operand.name + " is " + std::to_string(value) +
+                      " bytes; allowed are powers of two from the element's " + std::to_string(element) + " to 256");
+    }
+  }
+}
+
+void bind_types(const OpSpec& op, const Problem& problem, Scope& scope) {
+  for (const DTypeSpec& spec : op.dtypes) {
+    const DType dtype = problem.dtypes.at(spec.name);
+    scope.set("sizeof_" + spec.name, size_of(dtype));
+    for (const DType value : spec.values) {
+      scope.set(spec.name + "_is_" + std::string(to_string(value)), value == dtype ? 1 : 0);
+    }
+    // A reference may run with a dtype outside the op's list; its own flag still must exist.
+    scope.set(spec.name + "_is_" + std::string(to_string(dtype)), 1);
+  }
+  for (const ChoiceSpec& spec : op.choices) {
+    for (const std::string& value : spec.values) {
+      scope.set(spec.name + "_is_" + value, problem.choices.at(spec.name) == value ? 1 : 0);
+    }
+  }
+  for (const OperandSpec& operand : op.operands) scope.set("align_" + operand.name, problem.alignments.at(operand.name));
+}
+
+void complete_dims(const OpSpec& op, Problem& problem) {
+  Scope scope;
+  bind_types(op, problem, scope);
+  for (const DimSpec& spec : op.dims) {
+    auto it = problem.dims.find(spec.name);
+    if (it == problem.dims.end()) {
+      if (!spec.fallback) {
+        throw Error(ErrorCode::invalid_argument, "op " + op.name + " needs dim '" + spec.name + "', an integer" +
+                                                     (spec.min ? " ≥ " + std::to_string(*spec.min) : ""));
+      }
+      it = problem.dims.emplace(spec.name, spec.fallback->evaluate(scope)).first;
+    }
+    if (spec.min && it->second < *spec.min) {
+      throw Error(ErrorCode::invalid_argument, "op " + op.name + ": " + spec.name + " is " +
+                                                   std::to_string(it->second) + "; it must be at least " +
+                                                   std::to_string(*spec.min));
+    }
+    scope.set(spec.name, it->second);
+  }
+  for (const Requirement& requirement : op.require) {
+    if (requirement.condition.evaluate(scope) != 0) continue;
+    std::string values;
+    for (const std::string& symbol : requirement.condition.symbols()) {
+      if (problem.dims.count(symbol) != 0) values += " " + symbol + "=" + std::to_string(problem.dims.at(symbol));
+    }
+    throw Error(ErrorCode::invalid_argument,
+                "op " + op.name + ": " + requirement.reason + " (" + requirement.condition.text() + ");" + values);
+  }
+}
+
+std::int64_t read_dim(const std::string& name, const std::string& text) {
+  std::size_t used = 0;
+  std::int64_t value = 0;
+  try {
+    value = std::stoll(text, &used);
+  } catch (const std::exception&) {
+    used = 0;
+  }
+  if (used == 0 || used != text.size()) {
+    throw Error(ErrorCode::invalid_argument, name + "='" + text + "' is not a 64-bit integer");
+  }
+  return value;
+}
+
+DType read_dtype(const std::string& name, const std::string& text) {
+  const auto dtype = parse_dtype(text);
+  if (!dtype) {
+    throw Error(ErrorCode::invalid_argument,
+                name + "='" + text + "' is no dtype; allowed: " + std::string(dtype_names()));
+  }
+  return *dtype;
+}
+
+}  // namespace
+
+int size_of(ScalarType type) noexcept {
+  switch (type) {
+    case ScalarType::i32:
+    case ScalarType::u32:
+    case ScalarType::f32: return 4;
+    case ScalarType::i64:
+    case ScalarType::u64: return 8;
+  }
+  return 8;
+}
+
+const OperandSpec* OpSpec::find_operand(const std::string& operand) const noexcept {
+  for (const OperandSpec& spec : operands) {
+    if (spec.name == operand) return &spec;
+  }
+  return nullptr;
+}
+
+Problem complete(const OpSpec& op, Problem problem) {
+  problem.op = op.name;
+  refuse_unknown("dim", op, op.dims, problem.dims);
+  refuse_unknown("dtype", op, op.dtypes, problem.dtypes);
+  refuse_unknown("choice", op, op.choices, problem.choices);
+  complete_dtypes(op, problem);
+  complete_choices(op, problem);
+  complete_alignments(op, problem);
+  complete_dims(op, problem);
+  return problem;
+}
+
+Problem problem_from_text(const OpSpec& op, const ProblemText& text) {
+  Problem problem;
+  problem.op = op.name;
+  for (const auto& [raw_name, value] : text.fields) {
+    const std::string name = lower(raw_name);
+    if (name == "dtype") {
+      // Given to those dtypes that have no other default, and through `default = "=a"` to the rest.
+      for (const DTypeSpec& spec : op.dtypes) {
+        if (spec.copy_of.empty() && !spec.fallback) problem.dtypes.emplace(spec.name, read_dtype(name, value));
+      }
+      continue;
+    }
+    if (name == "align") {
+      for (const OperandSpec& operand : op.operands) {
+        problem.alignments.emplace(operand.name, static_cast<int>(read_dim(name, value)));
+      }
+      continue;
+    }
+    const auto named = [&name](const auto& spec) { return lower(spec.name) == name; };
+    if (const auto dim = std::find_if(op.dims.begin(), op.dims.end(), named); dim != op.dims.end()) {
+      problem.dims[dim->name] = read_dim(dim->name, value);
+    } else if (const auto d = std::find_if(op.dtypes.begin(), op.dtypes.end(), named); d != op.dtypes.end()) {
+      problem.dtypes[d->name] = read_dtype(d->name, value);
+    } else if (const auto c = std::find_if(op.choices.begin(), op.choices.end(), named); c != op.choices.end()) {
+      problem.choices[c->name] = value;
+    } else if (name.rfind("align_", 0) == 0) {
+      problem.alignments[name.substr(6)] = static_cast<int>(read_dim(name, value));
+    } else {
+      std::vector<std::string> known{"dtype", "align"};
+      for (const auto& list : {names_of(op.dims), names_of(op.dtypes), names_of(op.choices)}) {
+        known.insert(known.end(), list.begin(), list.end());
+      }
+      throw Error(ErrorCode::invalid_argument, "op " + op.name + " knows no '" + raw_name + "'" +
+                                                   did_you_mean(raw_name, known) + "; it knows " + join(known, ", "));
+    }
+  }
+  return complete(op, std::move(problem));
+}
+
+void bind_problem(const OpSpec& op, const Problem& problem, Scope& scope) {
+  bind_types(op, problem, scope);
+  for (const DimSpec& spec : op.dims) scope.set(spec.name, problem.dims.at(spec.name));
+}
+
+std::vector<std::string> problem_symbols(const OpSpec& op) {
+  std::vector<std::string> names = names_of(op.dims);
+  for (const DTypeSpec& spec : op.dtypes) {
+    names.push_back("sizeof_" + spec.name);
+    for (const DType value : spec.values) names.push_back(spec.name + "_is_" + std::string(to_string(value)));
+  }
+  for (const ChoiceSpec& spec : op.choices) {
+    for (const std::string& value : spec.values) names.push_back(spec.name + "_is_" + value);
+  }
+  for (const OperandSpec& operand : op.operands) names.push_back("align_" + operand.name);
+  return names;
+}
+
+std::int64_t flops(const OpSpec& op, const Problem& problem) {
+  Scope scope;
+  bind_problem(op, problem, scope);
+  return op.flops.evaluate(scope);
+}
+
+std::int64_t bytes(const OpSpec& op, const Problem& problem) {
+  Scope scope;
+  bind_problem(op, problem, scope);
+  return op.bytes.evaluate(scope);
+}
+
+std::optional<double> problem_distance(const OpSpec& op, const Problem& a, const Problem& b) {
+  if (a.op != b.op || a.dtypes != b.dtypes || a.choices != b.choices) return std::nullopt;
+  double sum = 0;
+  int count = 0;
+  for (const DimSpec& spec : op.dims) {
+    if (spec.is_stride) continue;
+    const double x = static_cast<double>(std::max<std::int64_t>(1, a.dims.at(spec.name)));
+    const double y = static_cast<double>(std::max<std::int64_t>(1, b.dims.at(spec.name)));
+    sum += std::pow(std::log2(x / y), 2);
+    ++count;
+  }
+  return count == 0 ? 0.0 : std::sqrt(sum / count);
+}
+
+}  // namespace kiln

@@ -1,0 +1,287 @@
+// Reading an op from ops/<op>.toml or from a manifest's inline [op].
+#include "kernel/read_op.h"
+
+#include <algorithm>
+#include <set>
+
+#include "base/text.h"
+#include "kiln/error.h"
+
+namespace kiln {
+namespace {
+
+bool is_identifier(const std::string& name) {
+  if (name.empty() || (name[0] >= '0' && name[0] <= '9')) return false;
+  return std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+}
+
+void require_identifier(const std::string& name, const TomlPlace& place) {
+  if (!is_identifier(name)) {
+    manifest_error(place, "'" + name + "' is not a name; use letters, digits and _, not starting with a digit");
+  }
+}
+
+std::vector<DimSpec> read_dims(TomlTable& op) {
+  std::vector<DimSpec> dims;
+  auto table = op.get_table("dims");
+  if (!table) manifest_error(op.place_of("dims"), "missing; an op has at least one dim, e.g. [op.dims] N = { min = 0 }");
+  for (const std::string& name : table->keys()) {
+    require_identifier(name, table->place_of(name));
+    auto entry = table->get_table(name);
+    DimSpec dim{name, entry->get_integer("min"), entry->get_expression("default"), false};
+    if (const auto kind = entry->get_string("kind")) {
+      if (*kind != "stride") manifest_error(entry->place_of("kind"), "'" + *kind + "'; the only kind is \"stride\"");
+      dim.is_stride = true;
+    }
+    entry->refuse_unread();
+    dims.push_back(std::move(dim));
+  }
+  return dims;
+}
+
+std::vector<DTypeSpec> read_dtypes(TomlTable& op) {
+  std::vector<DTypeSpec> dtypes;
+  auto table = op.get_table("dtypes");
+  if (!table) return dtypes;
+  for (const std::string& name : table->keys()) {
+    require_identifier(name, table->place_of(name));
+    auto entry = table->get_table(name);
+    DTypeSpec spec;
+    spec.name = name;
+    for (const std::string& value : entry->get_strings("values")) {
+      spec.values.push_back(read_dtype(value, entry->place_of("values")));
+    }
+    if (const auto fallback = entry->get_string("default")) {
+      if (fallback->rfind('=', 0) == 0) {
+        spec.copy_of = fallback->substr(1);
+      } else {
+        spec.fallback = read_dtype(*fallback, entry->place_of("default"));
+      }
+    }
+    if (auto map = entry->get_table("default_map")) {
+      for (const std::string& from : map->keys()) {
+        spec.copy_map[read_dtype(from, map->place_of(from))] =
+            read_dtype(map->require_string(from), map->place_of(from));
+      }
+    }
+    entry->refuse_unread();
+    const auto source = std::find_if(dtypes.begin(), dtypes.end(),
+                                     [&spec](const DTypeSpec& other) { return other.name == spec.copy_of; });
+    if (!spec.copy_of.empty() && source == dtypes.end()) {
+      manifest_error(entry->place_of("default"), "'=" + spec.copy_of + "' names no dtype written before this one");
+    }
+    if (spec.values.empty()) {
+      if (spec.copy_of.empty()) manifest_error(entry->place_of("values"), "missing; list the dtypes, e.g. [\"bf16\", \"f16\"]");
+      spec.values = source->values;
+    }
+    dtypes.push_back(std::move(spec));
+  }
+  return dtypes;
+}
+
+std::vector<ChoiceSpec> read_choices(TomlTable& op) {
+  std::vector<ChoiceSpec> choices;
+  auto table = op.get_table("choices");
+  if (!table) return choices;
+  for (const std::string& name : table->keys()) {
+    require_identifier(name, table->place_of(name));
+    auto entry = table->get_table(name);
+    ChoiceSpec choice{name, entry->get_strings("values"), entry->get_string("default").value_or("")};
+    if (choice.values.empty()) manifest_error(entry->place_of("values"), "missing; list the choice's values");
+    for (const std::string& value : choice.values) require_identifier(value, entry->place_of("values"));
+    if (choice.fallback.empty()) choice.fallback = choice.values.front();
+    if (std::find(choice.values.begin(), choice.values.end(), choice.fallback) == choice.values.end()) {
+      manifest_error(entry->place_of("default"),
+                     "'" + choice.fallback + "' is not among the values " + join(choice.values, ", "));
+    }
+    entry->refuse_unread();
+    choices.push_back(std::move(choice));
+  }
+  return choices;
+}
+
+std::vector<OperandSpec> read_operands(TomlTable& op, const std::vector<DTypeSpec>& dtypes) {
+  std::vector<OperandSpec> operands;
+  auto table = op.get_table("operands");
+  if (!table) manifest_error(op.place_of("operands"), "missing; an op has at least one operand, e.g. [op.operands.x]");
+  for (const std::string& name : table->keys()) {
+    require_identifier(name, table->place_of(name));
+    auto entry = table->get_table(name);
+    OperandSpec operand;
+    operand.name = name;
+    const std::string role = entry->require_string("role");
+    if (role == "in") operand.role = Role::in;
+    else if (role == "out") operand.role = Role::out;
+    else if (role == "inout") operand.role = Role::inout;
+    else manifest_error(entry->place_of("role"), "'" + role + "'; allowed: in, out, inout");
+    operand.dtype = entry->get_string("dtype").value_or(name);
+    const bool known = std::any_of(dtypes.begin(), dtypes.end(),
+                                   [&operand](const DTypeSpec& dtype) { return dtype.name == operand.dtype; });
+    if (!known) {
+      std::vector<std::string> names;
+      for (const DTypeSpec& dtype : dtypes) names.push_back(dtype.name);
+      manifest_error(entry->place_of("dtype"),
+                     "'" + operand.dtype + "' is no dtype of the op; allowed: " + join(names, ", "));
+    }
+    const auto elements = entry->get_expression("elements");
+    if (!elements) manifest_error(entry->place_of("elements"), "missing; give the operand's span in elements");
+    operand.elements = *elements;
+    entry->refuse_unread();
+    operands.push_back(std::move(operand));
+  }
+  return operands;
+}
+
+std::vector<ScalarSpec> read_scalars(TomlTable& op) {
+  std::vector<ScalarSpec> scalars;
+  auto table = op.get_table("scalars");
+  if (!table) return scalars;
+  for (const std::string& name : table->keys()) {
+    require_identifier(name, table->place_of(name));
+    auto entry = table->get_table(name);
+    scalars.push_back({name, read_scalar_type(entry->get_string("type").value_or("f32"), entry->place_of("type")),
+                       entry->get_number("default").value_or(0.0)});
+    entry->refuse_unread();
+  }
+  return scalars;
+}
+
+CheckSpec read_check(TomlTable& op, const OpSpec& spec) {
+  CheckSpec check;
+  auto table = op.get_table("check");
+  if (!table) manifest_error(op.place_of("check"), "missing; say how a result is checked: reference, tolerance");
+  check.dtype = table->get_string("dtype").value_or(spec.dtypes.empty() ? "" : spec.dtypes.front().name);
+  check.reference = table->get_string("reference").value_or("");
+  if (auto dtypes = table->get_table("reference_dtypes")) {
+    for (const std::string& name : dtypes->keys()) {
+      check.reference_dtypes[name] = read_dtype(dtypes->require_string(name), dtypes->place_of(name));
+    }
+  }
+  check.tolerance = read_tolerance(*table);
+  if (auto inputs = table->get_table("inputs")) {
+    for (const std::string& name : inputs->keys()) {
+      if (spec.find_operand(name) == nullptr) manifest_error(inputs->place_of(name), "names no operand of the op");
+      const std::string word = inputs->require_string(name);
+      if (word == "normal") check.inputs[name] = Distribution::normal;
+      else if (word == "uniform") check.inputs[name] = Distribution::uniform;
+      else if (word == "positive") check.inputs[name] = Distribution::positive;
+      else manifest_error(inputs->place_of(name), "'" + word + "'; allowed: normal, uniform, positive");
+    }
+  }
+  std::map<std::string, double> defaults;
+  for (const ScalarSpec& scalar : spec.scalars) defaults[scalar.name] = scalar.fallback;
+  for (TomlTable& entry : table->get_tables("cases")) {
+    auto scalars = defaults;
+    for (auto& [name, value] : scalars) value = entry.get_number(name).value_or(value);
+    entry.refuse_unread();
+    check.cases.push_back(std::move(scalars));
+  }
+  if (check.cases.empty()) check.cases.push_back(defaults);
+  table->refuse_unread();
+  return check;
+}
+
+// Every name the op's expressions may use, in the order in which dims become known.
+void check_symbols(const OpSpec& spec, const TomlPlace& place) {
+  const std::vector<std::string> names = problem_symbols(spec);
+  const std::set<std::string> all(names.begin(), names.end());
+  std::set<std::string> known = all;
+  for (const DimSpec& dim : spec.dims) known.erase(dim.name);
+  const auto check = [&place](const Expression& e, const std::set<std::string>& allowed, const std::string& path) {
+    for (const std::string& symbol : e.symbols()) {
+      if (allowed.count(symbol) != 0) continue;
+      TomlPlace here = place;
+      here.path = place.path.empty() ? path : place.path + "." + path;
+      manifest_error(here, "'" + e.text() + "' uses the unknown symbol '" + symbol + "'" +
+                               did_you_mean(symbol, {allowed.begin(), allowed.end()}));
+    }
+  };
+  for (const DimSpec& dim : spec.dims) {
+    if (dim.fallback) check(*dim.fallback, known, "dims." + dim.name + ".default");
+    known.insert(dim.name);
+  }
+  for (const OperandSpec& operand : spec.operands) check(operand.elements, all, "operands." + operand.name + ".elements");
+  for (const Requirement& r : spec.require) check(r.condition, all, "require.\"" + r.condition.text() + "\"");
+  check(spec.flops, all, "cost.flops");
+  check(spec.bytes, all, "cost.bytes");
+}
+
+}  // namespace
+
+DType read_dtype(const std::string& name, const TomlPlace& place) {
+  const auto dtype = parse_dtype(name);
+  if (!dtype) manifest_error(place, "'" + name + "' is no dtype; allowed: " + std::string(dtype_names()));
+  return *dtype;
+}
+
+ScalarType read_scalar_type(const std::string& name, const TomlPlace& place) {
+  if (name == "i32") return ScalarType::i32;
+  if (name == "u32") return ScalarType::u32;
+  if (name == "i64") return ScalarType::i64;
+  if (name == "u64") return ScalarType::u64;
+  if (name == "f32") return ScalarType::f32;
+  manifest_error(place, "'" + name + "' is no scalar type; allowed: i32, u32, i64, u64, f32");
+}
+
+std::map<DType, double> read_tolerance(TomlTable& check) {
+  std::map<DType, double> tolerance;
+  if (auto table = check.get_table("tolerance")) {
+    for (const std::string& name : table->keys()) {
+      const double value = table->get_number(name).value_or(0.0);
+      if (!(value > 0.0)) manifest_error(table->place_of(name), "must be above 0: a relative Frobenius error");
+      tolerance[read_dtype(name, table->place_of(name))] = value;
+    }
+  }
+  return tolerance;
+}
+
+std::vector<Requirement> read_requirements(TomlTable& parent, const std::string& key) {
+  std::vector<Requirement> requirements;
+  auto table = parent.get_table(key);
+  if (!table) return requirements;
+  for (const std::string& condition : table->keys()) {
+    TomlPlace place = table->place_of(condition);
+    place.path = table->place().path + ".\"" + condition + "\"";
+    const toml::node* reason = table->get_node(condition);
+    if (!reason->is_string() || reason->as_string()->get().empty()) {
+      manifest_error(place, "expected the reason as a string, found " + toml_type_name(*reason) +
+                                "; write \"expression\" = \"why it must hold\"");
+    }
+    try {
+      requirements.push_back({Expression(condition), reason->as_string()->get()});
+    } catch (const Error& error) {
+      manifest_error(place, error.what());
+    }
+  }
+  return requirements;
+}
+
+OpSpec read_op_table(TomlTable& table) {
+  OpSpec spec;
+  spec.name = table.require_string("name");
+  require_identifier(spec.name, table.place_of("name"));
+  spec.summary = table.get_string("summary").value_or("");
+  spec.dims = read_dims(table);
+  spec.dtypes = read_dtypes(table);
+  spec.choices = read_choices(table);
+  spec.operands = read_operands(table, spec.dtypes);
+  spec.scalars = read_scalars(table);
+  spec.require = read_requirements(table, "require");
+  if (auto cost = table.get_table("cost")) {
+    spec.flops = cost->get_expression("flops").value_or(Expression(0));
+    spec.bytes = cost->get_expression("bytes").value_or(Expression(0));
+    cost->refuse_unread();
+  }
+  spec.check = read_check(table, spec);
+  table.refuse_unread();
+  check_symbols(spec, table.place());
+  return spec;
+}
+
+OpSpec read_op(const std::string& text, const std::string& file) {
+  const toml::table parsed = parse_toml(text, file);
+  TomlTable table(parsed, TomlPlace{file, "", 0});
+  return read_op_table(table);
+}
+
+}  // namespace kiln

@@ -1,0 +1,308 @@
+#include "kernel/template_set.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <fstream>
+#include <functional>
+#include <set>
+#include <sstream>
+
+#include "base/digest.h"
+#include "base/embedded.h"
+#include "base/log.h"
+#include "base/text.h"
+#include "kernel/includes.h"
+#include "kernel/toml_reader.h"
+#include "kiln/error.h"
+
+namespace kiln {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::string_view kRoot = "templates/";
+
+std::optional<std::string> embedded_text(const std::string& path) {
+  for (const EmbeddedFile& file : embedded_files()) {
+    if (file.path == path) return std::string(file.text);
+  }
+  return std::nullopt;
+}
+
+std::optional<std::string> file_text(const fs::path& path) {
+  std::ifstream in(path, std::ios::binary);
+  if (!in) return std::nullopt;
+  std::ostringstream text;
+  text << in.rdbuf();
+  return text.str();
+}
+
+std::string launch_text(const std::vector<LaunchSpec>& launches) {
+  std::string text;
+  const std::function<void(const ArgSpec&)> add = [&text, &add](const ArgSpec& arg) {
+    text += std::to_string(static_cast<int>(arg.kind)) + arg.name + (arg.value ? arg.value->text() : "") +
+            std::to_string(static_cast<int>(arg.type)) + "(";
+    for (const ArgSpec& field : arg.fields) add(field);
+    text += ")";
+  };
+  for (const LaunchSpec& launch : launches) {
+    text += launch.kernel + "|" + launch.when.text() + "|" + launch.shared.text() + "|" + launch.pdl.text() + "|";
+    for (const auto* extents : {&launch.grid, &launch.block, &launch.cluster}) {
+      for (const Expression& e : *extents) text += e.text() + ",";
+      text += "|";
+    }
+    for (const ArgSpec& arg : launch.args) add(arg);
+    text += "\n";
+  }
+  return text;
+}
+
+// Of what changes the code or its launch; never of value lists, cost terms, messages or paths.
+std::string template_digest(const Manifest& manifest, const OpSpec& op, const IncludeSet& includes) {
+  Sha256 sha;
+  for (const auto& [name, text] : includes.headers) sha.field(name).field(text);
+  sha.field(manifest.name).field(launch_text(manifest.launches));
+  for (const ParamSpec& param : manifest.params) sha.field(param.name).field(param.launch_time ? "launch" : "baked");
+  for (const LetSpec& let : manifest.lets) sha.field(let.name).field(let.value.text());
+  for (const WorkspaceSpec& w : manifest.workspaces) sha.field(w.name).field(w.bytes.text()).field(w.zero ? "0" : "");
+  for (const TensorMapArg& map : manifest.tensor_maps) {
+    sha.field(map.name).field(map.operand).field(map.workspace).field(map.op_dtype.value_or(""));
+    sha.field(map.dtype ? to_string(*map.dtype) : "");
+    for (const auto* list : {&map.dims, &map.strides, &map.box}) {
+      for (const Expression& e : *list) sha.field(e.text());
+    }
+    sha.field(map.swizzle.text()).field(map.l2_promotion.text());
+  }
+  sha.field(join(manifest.bake, ",")).field(join(manifest.options, " "));
+  for (const OperandSpec& operand : op.operands) sha.field(operand.name);
+  for (const ScalarSpec& scalar : op.scalars) sha.field(scalar.name).field(std::to_string(static_cast<int>(scalar.type)));
+  return sha.hex();
+}
+
+// A manifest that is known to exist but not yet read.
+struct Entry {
+  std::string file{};         // for people
+  std::string text{};
+  std::string include_dir{};  // embedded: "gemm/"; else empty
+  fs::path folder{};          // empty when embedded
+  std::string op{};
+  bool has_inline_op = false;
+  TemplatePtr loaded{};
+};
+
+// Sets what the index needs to know of an entry, without checking the rest of its manifest. Returns the template's name.
+std::string read_heading(Entry& entry) {
+  const toml::table parsed = parse_toml(entry.text, entry.file);
+  TomlTable top(parsed, TomlPlace{entry.file, "", 0});
+  const toml::node* op = top.get_node("op");
+  entry.has_inline_op = op != nullptr && op->is_table();
+  if (entry.has_inline_op) entry.op = top.get_table("op")->require_string("name");
+  if (op != nullptr && op->is_string()) entry.op = op->as_string()->get();
+  return top.require_string("name");
+}
+
+std::vector<std::string> toolkit_include_paths() {
+  std::vector<std::string> paths;
+  for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
+    if (const char* value = std::getenv(variable); value != nullptr) paths.push_back(std::string(value) + "/include");
+  }
+  paths.emplace_back("/usr/local/cuda/include");
+  std::vector<std::string> existing;
+  for (const std::string& path : paths) {
+    if (!fs::exists(path)) continue;
+    existing.push_back(path);
+    if (fs::exists(path + "/cccl")) existing.push_back(path + "/cccl");
+  }
+  return existing;
+}
+
+}  // namespace
+
+struct TemplateSet::Impl {
+  mutable std::mutex mutex;
+  std::map<std::string, Entry> entries;                      // by template name
+  std::map<std::string, std::shared_ptr<const OpSpec>> ops;  // by op name
+
+  void index(Entry entry) {
+    const std::string name = read_heading(entry);
+    entries[name] = std::move(entry);
+  }
+
+  void index_embedded() {
+    for (const EmbeddedFile& file : embedded_files()) {
+      const std::string path(file.path);
+      if (path.rfind(kRoot, 0) != 0 || !path.ends_with(".toml") || path.rfind("templates/ops/", 0) == 0) continue;
+      const std::string inner = path.substr(kRoot.size());
+      index({.file = path,
+             .text = std::string(file.text),
+             .include_dir = inner.substr(0, inner.find_last_of('/') + 1)});
+    }
+  }
+
+  void index_folder(const fs::path& folder) {
+    std::error_code error;
+    std::vector<fs::path> files;
+    for (const auto& item : fs::recursive_directory_iterator(folder, error)) {
+      if (item.path().extension() == ".toml") files.push_back(item.path());
+    }
+    if (error) {
+      log("kernel")->warn("template folder {} cannot be read: {}", folder.string(), error.message());
+      return;
+    }
+    std::sort(files.begin(), files.end());
+    for (const fs::path& file : files) {
+      const auto text = file_text(file);
+      if (!text) continue;
+      try {
+        index({.file = file.string(), .text = *text, .folder = file.parent_path()});
+      } catch (const Error& e) {
+        log("kernel")->warn("left out: {}", e.what());
+      }
+    }
+  }
+
+  std::shared_ptr<const OpSpec> op(const std::string& name) {
+    if (const auto it = ops.find(name); it != ops.end()) return it->second;
+    const std::string path = std::string(kRoot) + "ops/" + name + ".toml";
+    if (const auto text = embedded_text(path)) {
+      return ops[name] = std::make_shared<const OpSpec>(read_op(*text, path));
+    }
+    // An op that a manifest brings inline.
+    for (auto& [template_name, entry] : entries) {
+      if (entry.has_inline_op && entry.op == name) return ops[name] = load(entry)->op;
+    }
+    throw Error(ErrorCode::not_found, "no op '" + name + "'" + did_you_mean(name, op_names()) + "; there are " +
+                                          join(op_names(), ", "));
+  }
+
+  std::vector<std::string> op_names() const {
+    std::set<std::string> names;
+    for (const EmbeddedFile& file : embedded_files()) {
+      const std::string path(file.path);
+      if (path.rfind("templates/ops/", 0) == 0) names.insert(fs::path(path).stem().string());
+    }
+    for (const auto& [name, entry] : entries) {
+      if (!entry.op.empty()) names.insert(entry.op);
+    }
+    return {names.begin(), names.end()};
+  }
+
+  // For listings: one bad manifest must not hide the others.
+  TemplatePtr try_load(const std::string& name, Entry& entry) {
+    try {
+      return load(entry);
+    } catch (const Error& error) {
+      log("kernel")->warn("template {} left out: {}", name, error.what());
+      return nullptr;
+    }
+  }
+
+  TemplatePtr load(Entry& entry) {
+    if (entry.loaded) return entry.loaded;
+    auto t = std::make_shared<KernelTemplate>();
+    t->file = entry.file;
+    t->manifest = read_manifest(entry.text, entry.file);
+    if (t->manifest.inline_op) {
+      t->op = std::make_shared<const OpSpec>(*t->manifest.inline_op);
+    } else {
+      try {
+        t->op = op(t->manifest.op);
+      } catch (const Error& error) {
+        if (error.code() != ErrorCode::not_found) throw;
+        manifest_error({entry.file, "op", 0}, error.what());
+      }
+    }
+    check_against_op(t->manifest, *t->op, entry.file);
+    const auto read = [&entry](const std::string& name) -> std::optional<std::string> {
+      if (!entry.folder.empty()) {
+        if (auto text = file_text(entry.folder / name)) return text;
+      }
+      return embedded_text(std::string(kRoot) + name);
+    };
+    t->include = entry.include_dir + t->manifest.source;
+    IncludeSet includes;
+    try {
+      const std::string beside = entry.folder.empty() ? std::string() : entry.folder.string() + " and ";
+      includes = collect_includes(t->include, read, beside + "the embedded templates");
+      const IncludeSet types = collect_includes("ptx/types.cuh", read, beside + "the embedded templates");
+      includes.headers.insert(types.headers.begin(), types.headers.end());
+    } catch (const Error& error) {
+      manifest_error({entry.file, "source", 0}, error.what());
+    }
+    if (!includes.system.empty()) t->include_paths = toolkit_include_paths();
+    t->digest = template_digest(t->manifest, *t->op, includes);
+    t->headers = std::move(includes.headers);
+    return entry.loaded = std::move(t);
+  }
+};
+
+TemplateSet::TemplateSet(std::vector<std::filesystem::path> folders) : impl_(std::make_unique<Impl>()) {
+  impl_->index_embedded();
+  for (const auto& folder : folders) impl_->index_folder(folder);
+}
+
+TemplateSet::~TemplateSet() = default;
+
+TemplatePtr TemplateSet::find(const std::string& name) const {
+  const std::lock_guard lock(impl_->mutex);
+  const auto it = impl_->entries.find(name);
+  if (it == impl_->entries.end()) {
+    std::vector<std::string> names;
+    for (const auto& [key, entry] : impl_->entries) names.push_back(key);
+    throw Error(ErrorCode::not_found,
+                "no template '" + name + "'" + did_you_mean(name, names) + "; there are " + join(names, ", "));
+  }
+  return impl_->load(it->second);
+}
+
+std::shared_ptr<const OpSpec> TemplateSet::find_op(const std::string& name) const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->op(name);
+}
+
+std::vector<TemplatePtr> TemplateSet::of_op(const std::string& op) const {
+  const std::lock_guard lock(impl_->mutex);
+  std::set<std::string> references{impl_->op(op)->check.reference};
+  std::vector<TemplatePtr> templates;
+  for (auto& [name, entry] : impl_->entries) {
+    if (entry.op != op) continue;
+    if (const TemplatePtr t = impl_->try_load(name, entry)) {
+      templates.push_back(t);
+      references.insert(t->manifest.check_reference);
+    }
+  }
+  std::erase_if(templates, [&references](const TemplatePtr& t) { return references.count(t->manifest.name) != 0; });
+  std::stable_sort(templates.begin(), templates.end(), [](const TemplatePtr& a, const TemplatePtr& b) {
+    return a->manifest.priority > b->manifest.priority;
+  });
+  return templates;
+}
+
+std::vector<TemplatePtr> TemplateSet::all() const {
+  const std::lock_guard lock(impl_->mutex);
+  std::vector<TemplatePtr> templates;
+  for (auto& [name, entry] : impl_->entries) {
+    if (const TemplatePtr t = impl_->try_load(name, entry)) templates.push_back(t);
+  }
+  return templates;
+}
+
+std::vector<std::string> TemplateSet::op_names() const {
+  const std::lock_guard lock(impl_->mutex);
+  return impl_->op_names();
+}
+
+TemplatePtr TemplateSet::load(const std::filesystem::path& manifest_file) {
+  const auto text = file_text(manifest_file);
+  if (!text) throw Error(ErrorCode::not_found, "manifest " + manifest_file.string() + " cannot be read");
+  Entry entry{.file = manifest_file.string(), .text = *text, .folder = manifest_file.parent_path()};
+  if (entry.folder.empty()) entry.folder = ".";
+  read_heading(entry);
+  const std::lock_guard lock(impl_->mutex);
+  const TemplatePtr loaded = impl_->load(entry);
+  if (loaded->manifest.inline_op) impl_->ops[loaded->manifest.op] = loaded->op;
+  impl_->entries[loaded->manifest.name] = std::move(entry);
+  return loaded;
+}
+
+}  // namespace kiln

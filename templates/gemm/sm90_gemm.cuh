@@ -1,0 +1,351 @@
+// D[M,N] = alpha · A[M,K] · B[K,N] + beta · D for each matrix of a batch, on Hopper: TMA loads, wgmma, fp32 accumulators.
+// A and B are bf16 or f16, either way round in memory; D is bf16, f16 or f32.
+//
+// A persistent block has one producer warpgroup and WARPGROUPS consumer warpgroups. It walks tiles of BM × BN:
+//
+//   producer (one thread)     for each tile, each block of BK:  wait empty → TMA A[BM,BK], B[BK,BN] → completes full
+//   consumer warpgroup        for each tile, each block of BK:  wait full → wgmma on its rows → releases the block before
+//                             then the epilogue, while the producer already loads for the next tile
+//
+// The blocks of a cluster of CLUSTER_M × CLUSTER_N take neighbouring tiles; each loads its share of what they have in
+// common and multicasts it. wgmma is 64 rows high: with SWAP_AB the rows are B's columns, so that a small M costs what it
+// is worth and not 64, and the accumulators hold Dᵀ. With SPLIT > 1 several blocks share a tile's K; each writes its
+// partial sums to a workspace, which sm90_gemm_reduce adds up in a fixed order.
+#pragma once
+
+#include "ptx/setmaxnreg.cuh"
+#include "ptx/sync.cuh"
+#include "ptx/tma.cuh"
+#include "ptx/types.cuh"
+#include "ptx/wgmma.cuh"
+#include "tile/epilogue.cuh"
+#include "tile/pipeline.cuh"
+#include "tile/scheduler.cuh"
+#include "tile/wgmma_operand.cuh"
+
+namespace kiln {
+
+// What one launch computes; the order is that of the manifest.
+struct Sm90GemmArgs {
+  int64_t ldd;
+  int64_t stride_d;
+  int32_t m, n;
+  tile::TileGrid grid;
+  int32_t a_batched, b_batched;  // 0: every product of the batch takes the same matrix
+  float alpha, beta;
+};
+
+template <class C>
+struct Sm90GemmConfig {
+  using Input = typename C::a_t;
+  using Output = typename C::d_t;
+  static constexpr int kBM = C::BM;
+  static constexpr int kBN = C::BN;
+  static constexpr int kBK = C::BK;
+  static constexpr int kStages = C::STAGES;
+  static constexpr int kWarpgroups = C::WARPGROUPS;
+  static constexpr int kClusterM = C::CLUSTER_M;
+  static constexpr int kClusterN = C::CLUSTER_N;
+  static constexpr int kBuffers = C::EPILOGUE;  // 0: D is stored from registers
+  static constexpr bool kSwap = C::SWAP_AB != 0;
+  static constexpr bool kAKContiguous = C::a_layout_is_row;
+  static constexpr bool kBKContiguous = !C::b_layout_is_row;
+
+  // What wgmma sees: rows from its first operand, columns from its second.
+  static constexpr int kRows = kSwap ? kBN : kBM;
+  static constexpr int kColumns = kSwap ? kBM : kBN;
+  static constexpr int kBlocks = kRows / (tile::kBlockRows * kWarpgroups);
+  static constexpr bool kRowsKContiguous = kSwap ? kBKContiguous : kAKContiguous;
+  static constexpr bool kColumnsKContiguous = kSwap ? kAKContiguous : kBKContiguous;
+
+  static constexpr int kThreads = (1 + kWarpgroups) * tile::kWarpgroupThreads;
+  static constexpr int kClusterSize = kClusterM * kClusterN;
+  static constexpr int kReleases = kWarpgroups * 4 * kClusterSize;  // by each consumer warp of each block
+
+  // Two consumer warpgroups start with 168 registers a thread, too few for their accumulators; one has 255 from the start.
+  static constexpr bool kMovesRegisters = kWarpgroups == 2;
+  static constexpr int kAccumulators = kBlocks * kColumns / 2;
+  static constexpr int kProducerRegisters = kAccumulators > 160 ? 24 : 40;
+  static constexpr int kConsumerRegisters = kAccumulators > 160 ? 240 : 232;
+
+  static_assert(is_same<Input, typename C::b_t>, "A and B have one type");
+  static_assert(kWarpgroups == 1 || kWarpgroups == 2, "the register budget is laid out for one or two consumers");
+  static_assert(kRows % (tile::kBlockRows * kWarpgroups) == 0, "each consumer takes whole wgmma blocks");
+  static_assert(kBK % tile::kSlabK == 0, "a swizzled row has 64 elements");
+  static_assert(kBM / kClusterN % (kAKContiguous ? 8 : 64) == 0, "a multicast share of A must be whole swizzle patterns");
+  static_assert(kBN / kClusterM % (kBKContiguous ? 8 : 64) == 0, "a multicast share of B must be whole swizzle patterns");
+};
+
+// Dynamic shared memory, in bytes from its start. Blocks of a cluster must agree on it, since copies are multicast.
+template <class C>
+struct Sm90GemmStorage {
+  using Config = Sm90GemmConfig<C>;
+  using Chunk = tile::StoreChunk<typename Config::Output, Config::kColumns, Config::kSwap>;
+  static constexpr int kStageA = Config::kBM * Config::kBK * 2;
+  static constexpr int kStageB = Config::kBN * Config::kBK * 2;
+  static constexpr int kRing = Config::kBuffers * Chunk::kBytes;  // of one consumer warpgroup
+  static constexpr int kA = 0;
+  static constexpr int kB = kA + Config::kStages * kStageA;
+  static constexpr int kD = kB + Config::kStages * kStageB;
+  static constexpr int kBarriers = kD + Config::kWarpgroups * kRing;
+  static constexpr int kBytes = kBarriers + tile::PipelineBarriers<Config::kStages>::kBytes;
+  static_assert(kStageA % 1024 == 0 && kStageB % 1024 == 0 && kRing % 1024 == 0, "swizzle patterns start at 1024 bytes");
+  static_assert(kBytes == C::smem_bytes, "the manifest and the kernel must agree on shared memory");
+};
+
+// Loads this block's share of an operand's tile, Extent × BK with its first row at `extent`, for all `ctas` that share it.
+template <int Extent, int BK, int Shares, bool KContiguous>
+__device__ __forceinline__ void sm90_gemm_load(uint32_t stage, const TensorMap& map, uint32_t barrier, int32_t extent,
+                                               int32_t k, int32_t batch, uint32_t share, uint16_t ctas,
+                                               uint64_t policy) {
+  constexpr int kShare = Extent / Shares;
+  constexpr int kBoxExtent = KContiguous ? kShare : 64;
+  const auto load = [&](uint32_t destination, int32_t x, int32_t y) {
+    if constexpr (Shares > 1) {
+      ptx::tma_load_multicast(destination, map, barrier, x, y, batch, ctas, policy);
+    } else {
+      ptx::tma_load(destination, map, barrier, x, y, batch, policy);
+    }
+  };
+#pragma unroll
+  for (int slab = 0; slab < BK / tile::kSlabK; ++slab) {
+    const int32_t slab_k = k + slab * tile::kSlabK;
+#pragma unroll
+    for (int box = 0; box < kShare / kBoxExtent; ++box) {
+      const int32_t row = share * kShare + box * kBoxExtent;
+      const uint32_t destination = stage + (slab * Extent + row) * tile::kSlabRowBytes;
+      if constexpr (KContiguous) {
+        load(destination, slab_k, extent + row);
+      } else {
+        load(destination, extent + row, slab_k);
+      }
+    }
+  }
+}
+
+// One thread fills the ring for all tiles of this block.
+template <class C>
+__device__ __forceinline__ void sm90_gemm_produce(const TensorMap& map_a, const TensorMap& map_b,
+                                                  const Sm90GemmArgs& args, uint32_t shared, uint32_t rank) {
+  using Config = Sm90GemmConfig<C>;
+  using Storage = Sm90GemmStorage<C>;
+  const tile::PipelineBarriers<Config::kStages> barriers{shared + Storage::kBarriers};
+  tile::PipelineState<Config::kStages> state;
+
+  const uint32_t rank_m = rank % Config::kClusterM;
+  const uint32_t rank_n = rank / Config::kClusterM;
+  uint16_t ctas_a = 0;  // the blocks of this block's row of tiles
+#pragma unroll
+  for (int i = 0; i < Config::kClusterN; ++i) ctas_a |= 1 << (rank_m + i * Config::kClusterM);
+  const uint16_t ctas_b = ((1 << Config::kClusterM) - 1) << (rank_n * Config::kClusterM);
+
+  // An operand that only one row or column of tiles reads is streamed; the other, read by all, had better stay in L2.
+  const bool stream_a = args.grid.tiles_n == 1;
+  const bool stream_b = args.grid.tiles_m == 1;
+  const uint64_t policy_a = stream_a ? ptx::policy_evict_first()
+                            : stream_b ? ptx::policy_evict_last()
+                                       : ptx::policy_evict_normal();
+  const uint64_t policy_b = stream_b ? ptx::policy_evict_first()
+                            : stream_a ? ptx::policy_evict_last()
+                                       : ptx::policy_evict_normal();
+
+  const uint32_t clusters = gridDim.x / Config::kClusterSize;
+  for (uint32_t i = blockIdx.x / Config::kClusterSize; i < tile::num_works(args.grid); i += clusters) {
+    const tile::TileWork work = tile::work_at(args.grid, i);
+    const int32_t m = (work.m * Config::kClusterM + rank_m) * Config::kBM;
+    const int32_t n = (work.n * Config::kClusterN + rank_n) * Config::kBN;
+    for (int32_t k = work.k_begin; k < work.k_end; ++k) {
+      barriers.wait_empty(state);
+      const uint32_t full = barriers.full(state.stage);
+      ptx::mbarrier_arrive_expect_tx(full, Storage::kStageA + Storage::kStageB);
+      sm90_gemm_load<Config::kBM, Config::kBK, Config::kClusterN, Config::kAKContiguous>(
+          shared + Storage::kA + state.stage * Storage::kStageA, map_a, full, m, k * Config::kBK,
+          work.batch * args.a_batched, rank_n, ctas_a, policy_a);
+      sm90_gemm_load<Config::kBN, Config::kBK, Config::kClusterM, Config::kBKContiguous>(
+          shared + Storage::kB + state.stage * Storage::kStageB, map_b, full, n, k * Config::kBK,
+          work.batch * args.b_batched, rank_m, ctas_b, policy_b);
+      state.advance();
+    }
+  }
+}
+
+// One warpgroup multiplies and stores its blocks of all tiles of this block.
+template <class C>
+__device__ __forceinline__ void sm90_gemm_consume(const TensorMap& map_d, typename C::d_t* d, float* partials,
+                                                  const Sm90GemmArgs& args, uint32_t shared, uint32_t rank,
+                                                  uint32_t warpgroup) {
+  using Config = Sm90GemmConfig<C>;
+  using Storage = Sm90GemmStorage<C>;
+  using Output = typename Config::Output;
+  constexpr int kBlocks = Config::kBlocks;
+  constexpr int kColumns = Config::kColumns;
+  const tile::PipelineBarriers<Config::kStages> barriers{shared + Storage::kBarriers};
+  tile::PipelineState<Config::kStages> state;
+
+  const auto release = [&](uint32_t stage) {
+    const uint32_t lane = threadIdx.x % 32;
+    if constexpr (Config::kClusterSize > 1) {
+      if (lane < Config::kClusterSize) ptx::mbarrier_arrive_remote(barriers.empty(stage), lane);
+    } else {
+      if (lane == 0) ptx::mbarrier_arrive(barriers.empty(stage));
+    }
+  };
+
+  const uint32_t first_row = warpgroup * kBlocks * tile::kBlockRows;  // of this warpgroup in the tile
+  constexpr int kStageRows = Config::kSwap ? Storage::kStageB : Storage::kStageA;
+  constexpr int kStageColumns = Config::kSwap ? Storage::kStageA : Storage::kStageB;
+  const uint64_t rows_descriptor = tile::operand_descriptor<Config::kRowsKContiguous>(
+      shared + (Config::kSwap ? Storage::kB : Storage::kA) + first_row * tile::kSlabRowBytes);
+  const uint64_t columns_descriptor = tile::operand_descriptor<Config::kColumnsKContiguous>(
+      shared + (Config::kSwap ? Storage::kA : Storage::kB));
+
+  const uint32_t clusters = gridDim.x / Config::kClusterSize;
+  for (uint32_t i = blockIdx.x / Config::kClusterSize; i < tile::num_works(args.grid); i += clusters) {
+    const tile::TileWork work = tile::work_at(args.grid, i);
+    float accumulators[kBlocks][kColumns / 2];
+
+    uint32_t in_flight = 0;  // the stage that the products under way read
+    for (int32_t k = work.k_begin; k < work.k_end; ++k) {
+      barriers.wait_full(state);
+      const uint64_t rows = rows_descriptor + tile::descriptor_offset(state.stage * kStageRows);
+      const uint64_t columns = columns_descriptor + tile::descriptor_offset(state.stage * kStageColumns);
+      ptx::wgmma_fence();
+#pragma unroll
+      for (int step = 0; step < Config::kBK / 16; ++step) {
+        const int slab = step / 4;
+#pragma unroll
+        for (int b = 0; b < kBlocks; ++b) {
+          const uint64_t block_rows =
+              rows + tile::descriptor_offset((slab * Config::kRows + b * tile::kBlockRows) * tile::kSlabRowBytes) +
+              tile::descriptor_k_step<Config::kRowsKContiguous>(step % 4);
+          const uint64_t block_columns = columns +
+                                         tile::descriptor_offset(slab * kColumns * tile::kSlabRowBytes) +
+                                         tile::descriptor_k_step<Config::kColumnsKContiguous>(step % 4);
+          // A tile's first product overwrites what the last tile left. Peeling that step instead costs compile time.
+          ptx::wgmma<kColumns, typename Config::Input, !Config::kRowsKContiguous, !Config::kColumnsKContiguous>(
+              accumulators[b], block_rows, block_columns, step > 0 || k > work.k_begin);
+        }
+      }
+      ptx::wgmma_commit_group();
+      ptx::wgmma_wait_group<1>();
+      if (k > work.k_begin) release(in_flight);
+      in_flight = state.stage;
+      state.advance();
+    }
+    ptx::wgmma_wait_group<0>();
+    release(in_flight);
+#pragma unroll
+    for (int b = 0; b < kBlocks; ++b) ptx::fence_registers(accumulators[b]);
+
+    const uint32_t rank_m = rank % Config::kClusterM;
+    const uint32_t rank_n = rank / Config::kClusterM;
+    const int32_t m = (work.m * Config::kClusterM + rank_m) * Config::kBM + (Config::kSwap ? 0 : first_row);
+    const int32_t n = (work.n * Config::kClusterN + rank_n) * Config::kBN + (Config::kSwap ? first_row : 0);
+    const tile::Output<Output> out{d + work.batch * args.stride_d, args.ldd, args.m, args.n, args.alpha, args.beta};
+
+    if constexpr (Config::kBuffers > 0) {
+#pragma unroll
+      for (int b = 0; b < kBlocks; ++b) {
+        const int offset = b * tile::kBlockRows;
+        tile::scale_block<kColumns, Config::kSwap>(accumulators[b], out, Config::kSwap ? m : m + offset,
+                                                   Config::kSwap ? n + offset : n);
+      }
+      tile::store_blocks<Config::kBuffers, kColumns, Config::kSwap, Output>(
+          accumulators, map_d, shared + Storage::kD + warpgroup * Storage::kRing, 1 + warpgroup, m, n, work.batch);
+    } else {
+#pragma unroll
+      for (int b = 0; b < kBlocks; ++b) {
+        const int32_t block_m = Config::kSwap ? m : m + b * tile::kBlockRows;
+        const int32_t block_n = Config::kSwap ? n + b * tile::kBlockRows : n;
+        if (args.grid.split > 1) {
+          const int64_t ld = (args.n + 3) / 4 * 4;
+          const int64_t slice = static_cast<int64_t>(work.split) * args.grid.batch + work.batch;
+          const tile::Output<float> sums{partials + slice * args.m * ld, ld, args.m, args.n, 1.0f, 0.0f};
+          tile::store_block<kColumns, Config::kSwap>(accumulators[b], sums, block_m, block_n);
+        } else {
+          tile::scale_block<kColumns, Config::kSwap>(accumulators[b], out, block_m, block_n);
+          tile::store_block<kColumns, Config::kSwap>(accumulators[b], out, block_m, block_n);
+        }
+      }
+    }
+  }
+  // Shared memory must outlive the stores that read it.
+  if constexpr (Config::kBuffers > 0) ptx::bulk_wait_group<0>();
+}
+
+template <class C>
+__global__ void __launch_bounds__(Sm90GemmConfig<C>::kThreads, 1)
+    sm90_gemm(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
+              const __grid_constant__ TensorMap map_d, typename C::d_t* d, float* partials,
+              const __grid_constant__ Sm90GemmArgs args) {
+  using Config = Sm90GemmConfig<C>;
+  using Storage = Sm90GemmStorage<C>;
+  extern __shared__ __align__(1024) uint8_t dynamic_shared[];
+  const uint32_t shared = ptx::shared_address(dynamic_shared);
+  const uint32_t rank = Config::kClusterSize > 1 ? ptx::cluster_cta_rank() : 0;
+  // The same in every lane, and the shuffle tells the compiler so.
+  const uint32_t warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);
+
+  if (warp == 0 && ptx::elect_one()) {
+    ptx::prefetch_tensor_map(map_a);
+    ptx::prefetch_tensor_map(map_b);
+    if constexpr (Config::kBuffers > 0) ptx::prefetch_tensor_map(map_d);
+    tile::PipelineBarriers<Config::kStages>{shared + Storage::kBarriers}.initialize(Config::kReleases);
+  }
+  // No copy may reach a block, and no release its barriers, before they are initialised.
+  if constexpr (Config::kClusterSize > 1) {
+    ptx::cluster_sync();
+  } else {
+    __syncthreads();
+  }
+  ptx::griddepcontrol_wait();
+
+  if (warp < 4) {
+    if constexpr (Config::kMovesRegisters) ptx::setmaxnreg_dec<Config::kProducerRegisters>();
+    if (warp == 0 && ptx::elect_one()) {
+      sm90_gemm_produce<C>(map_a, map_b, args, shared, rank);
+      ptx::griddepcontrol_launch_dependents();
+    }
+  } else {
+    if constexpr (Config::kMovesRegisters) ptx::setmaxnreg_inc<Config::kConsumerRegisters>();
+    sm90_gemm_consume<C>(map_d, d, partials, args, shared, rank, warp / 4 - 1);
+  }
+  // A block that ends early would take its barriers from peers that still release to them.
+  if constexpr (Config::kClusterSize > 1) ptx::cluster_sync();
+}
+
+// D = alpha · (the sum of the partial products) + beta · D, for four neighbours of a row a thread.
+template <class C>
+__global__ void __launch_bounds__(256)
+    sm90_gemm_reduce(typename C::d_t* d, const float* partials, const __grid_constant__ Sm90GemmArgs args) {
+  using Output = typename C::d_t;
+  ptx::griddepcontrol_wait();
+  const int64_t fours = (args.n + 3) / 4;  // a row of partial sums is padded to whole fours
+  const int64_t in_slice = static_cast<int64_t>(args.grid.batch) * args.m * fours;
+  const int64_t index = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
+  if (index >= in_slice) return;
+
+  const float4* from = reinterpret_cast<const float4*>(partials) + index;
+  float sums[4] = {};
+#pragma unroll 4
+  for (int32_t split = 0; split < args.grid.split; ++split) {
+    const float4 part = __ldcs(from + split * in_slice);
+    sums[0] += part.x;
+    sums[1] += part.y;
+    sums[2] += part.z;
+    sums[3] += part.w;
+  }
+
+  const int64_t row = index / fours;
+  const int32_t n = static_cast<int32_t>(index - row * fours) * 4;
+  Output* to = d + row / args.m * args.stride_d + row % args.m * args.ldd + n;
+#pragma unroll
+  for (int i = 0; i < 4; ++i) {
+    if (n + i >= args.n) break;
+    float value = args.alpha * sums[i];
+    if (args.beta != 0.0f) value += args.beta * to_float(to[i]);
+    to[i] = from_float<Output>(value);
+  }
+}
+
+}  // namespace kiln

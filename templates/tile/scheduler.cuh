@@ -1,0 +1,55 @@
+// Which piece of a batched matrix product a cluster works on, for persistent kernels: every cluster walks the pieces
+// first, first + clusters, …, and its producer and consumers walk alike, so nothing is communicated.
+#pragma once
+
+#include "ptx/types.cuh"
+
+namespace kiln::tile {
+
+// The host fills this in. A tile here is what one cluster computes.
+struct TileGrid {
+  int32_t tiles_m;
+  int32_t tiles_n;
+  int32_t batch;
+  int32_t split;     // each tile's K is cut into so many ranges, none empty
+  int32_t k_blocks;  // blocks of K in all
+  int32_t group;     // rows of tiles walked together, so that what runs at one time shares rows and columns in L2
+};
+
+// One range of K of one tile.
+struct TileWork {
+  int32_t m, n;
+  int32_t batch;
+  int32_t split;
+  int32_t k_begin, k_end;  // in blocks of K
+};
+
+__device__ __forceinline__ uint32_t num_works(const TileGrid& grid) {
+  return static_cast<uint32_t>(grid.tiles_m) * grid.tiles_n * grid.batch * grid.split;
+}
+
+__device__ __forceinline__ TileWork work_at(const TileGrid& grid, uint32_t index) {
+  const uint32_t tiles = static_cast<uint32_t>(grid.tiles_m) * grid.tiles_n;
+  const uint32_t outer = index / tiles;
+  const uint32_t tile = index - outer * tiles;
+  const uint32_t batch = outer / grid.split;
+  const uint32_t split = outer - batch * grid.split;
+
+  const uint32_t in_group = static_cast<uint32_t>(grid.group) * grid.tiles_n;
+  const uint32_t group = tile / in_group;
+  const uint32_t first_m = group * grid.group;
+  const uint32_t rows = min(static_cast<uint32_t>(grid.group), grid.tiles_m - first_m);
+  const uint32_t place = tile - group * in_group;
+  const uint32_t n = place / rows;
+
+  TileWork work;
+  work.m = static_cast<int32_t>(first_m + place - n * rows);
+  work.n = static_cast<int32_t>(n);
+  work.batch = static_cast<int32_t>(batch);
+  work.split = static_cast<int32_t>(split);
+  work.k_begin = static_cast<int32_t>(static_cast<int64_t>(grid.k_blocks) * split / grid.split);
+  work.k_end = static_cast<int32_t>(static_cast<int64_t>(grid.k_blocks) * (split + 1) / grid.split);
+  return work;
+}
+
+}  // namespace kiln::tile

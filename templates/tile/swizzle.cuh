@@ -1,0 +1,16 @@
+// The shared-memory patterns of TMA and wgmma. Rows of 32, 64 or 128 bytes follow one another; within each 16-byte unit
+// of a row nothing moves, but a row's units are permuted by the row's number so that a column of units meets all banks.
+#pragma once
+
+#include "ptx/types.cuh"
+
+namespace kiln::tile {
+
+// Where byte `offset` of an unswizzled tile lies. The tile must start at a multiple of 8 · RowBytes (128B: 1024 bytes).
+template <int RowBytes>
+__host__ __device__ __forceinline__ constexpr uint32_t swizzle(uint32_t offset) {
+  static_assert(RowBytes == 32 || RowBytes == 64 || RowBytes == 128, "a swizzled row has 32, 64 or 128 bytes");
+  return offset ^ ((offset >> 3) & (RowBytes - 16));
+}
+
+}  // namespace kiln::tile
