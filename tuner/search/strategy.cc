@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <optional>
 #include <random>
 
 namespace kiln::tuner {
@@ -162,6 +163,15 @@ class Evolve : public Strategy {
   bool started_ = false;
 };
 
+// A model may be wrong, but hardly by this factor: a point predicted so much slower than the best gets no place of its own.
+constexpr double kHopeless = 3;
+// A default is a point of comparison, so it gets more credit.
+constexpr double kHopelessDefault = 8;
+
+bool is_hopeless(const Point& point, double best_us, double factor) {
+  return point.predicted_us > factor * best_us && best_us > 0;
+}
+
 // Takes from `order` what is unlike everything of the same template in `chosen`, until `chosen` holds `count`.
 class Chooser {
  public:
@@ -221,11 +231,18 @@ std::vector<std::size_t> History::best(std::size_t count) const {
 std::vector<std::size_t> shortlist(const SearchSpace& space, std::span<const std::size_t> first, std::size_t count) {
   Chooser chooser(space, count);
   for (const std::size_t point : first) chooser.take(point);
-  for (const std::size_t point : space.defaults()) chooser.take(point);
-
   const std::vector<std::size_t> order = space.by_prediction();
+  const double best_us = order.empty() ? 0 : space.points()[order.front()].predicted_us;
+  for (const std::size_t point : space.defaults()) {
+    const bool is_first = space.points()[point].kernel_template == 0;
+    if (is_first || !is_hopeless(space.points()[point], best_us, kHopelessDefault)) chooser.take(point);
+  }
+
   std::vector<std::vector<std::size_t>> by_template(space.templates().size());
-  for (const std::size_t point : order) by_template[space.points()[point].kernel_template].push_back(point);
+  for (const std::size_t point : order) {
+    const Point& candidate = space.points()[point];
+    if (!is_hopeless(candidate, best_us, kHopeless)) by_template[candidate.kernel_template].push_back(point);
+  }
   for (const int min_distance : {2, 1}) {
     std::size_t next = 0;
     std::vector<std::size_t> next_of(by_template.size(), 0);
