@@ -1,0 +1,133 @@
+#include "tuner/measure/check_kernels.h"
+
+#include <algorithm>
+#include <cmath>
+#include <set>
+
+#include "base/embedded.h"
+#include "cuda/driver.h"
+#include "kiln/error.h"
+
+namespace kiln::tuner {
+namespace {
+
+constexpr unsigned kThreads = 256;
+constexpr std::string_view kTemplates = "templates/";
+
+std::string cpp_type(DType dtype) {
+  switch (dtype) {
+    case DType::i8: return "kiln::int8_t";
+    case DType::u8: return "kiln::uint8_t";
+    case DType::i32: return "kiln::int32_t";
+    case DType::u32: return "kiln::uint32_t";
+    case DType::i64: return "kiln::int64_t";
+    default: return "kiln::" + std::string(to_string(dtype));
+  }
+}
+
+std::string fill_name(Distribution distribution, DType dtype) {
+  const char* kernel = "fill_normal";
+  if (distribution == Distribution::uniform) kernel = "fill_uniform";
+  if (distribution == Distribution::positive) kernel = "fill_positive";
+  return std::string("kiln::check::") + kernel + "<" + cpp_type(dtype) + ">";
+}
+
+std::string poison_name(DType dtype) { return "kiln::check::poison<" + cpp_type(dtype) + ">"; }
+
+std::string pair_name(const char* kernel, DType first, DType second) {
+  return std::string("kiln::check::") + kernel + "<" + cpp_type(first) + ", " + cpp_type(second) + ">";
+}
+
+}  // namespace
+
+jit::CompileRequest check_kernels_request(const OpSpec& op, const Problem& problem, const cuda::DeviceInfo& device) {
+  jit::CompileRequest request;
+  request.source = "#include \"check/check.cuh\"\n";
+  request.file_name = "kiln_check.cu";
+  request.arch = device.arch();
+  for (const EmbeddedFile& file : embedded_files()) {
+    if (!file.path.starts_with(kTemplates) || !file.path.ends_with(".cuh")) continue;
+    const std::string_view name = file.path.substr(kTemplates.size());
+    if (name.starts_with("check/") || name.starts_with("ptx/")) {
+      request.headers.emplace(std::string(name), std::string(file.text));
+    }
+  }
+
+  std::set<std::string> names;
+  const std::vector<OperandLayout> layouts = operand_layouts(op, problem);
+  const std::vector<OperandLayout> reference = operand_layouts(op, reference_problem(op, problem));
+  for (std::size_t i = 0; i < layouts.size(); ++i) {
+    const DType dtype = layouts[i].dtype;
+    names.insert(fill_name(layouts[i].distribution, dtype));
+    if (layouts[i].role == Role::in) {
+      names.insert(pair_name("compare", dtype, dtype));
+      continue;
+    }
+    names.insert(poison_name(dtype));
+    names.insert(pair_name("convert", dtype, reference[i].dtype));
+    names.insert(pair_name("compare", reference[i].dtype, dtype));
+  }
+  request.name_expressions.assign(names.begin(), names.end());
+  return request;
+}
+
+double Comparison::relative_error() const {
+  return sum_sq_ref > 0 ? std::sqrt(sum_sq_diff / sum_sq_ref) : std::sqrt(sum_sq_diff);
+}
+
+CheckKernels::CheckKernels(const std::string& cubin, std::map<std::string, std::string> symbols, int sm_count,
+                           CUstream stream)
+    : library_(cubin),
+      symbols_(std::move(symbols)),
+      max_blocks_(static_cast<unsigned>(std::max(1, sm_count)) * 16),
+      stream_(stream),
+      result_(sizeof(Comparison)) {}
+
+void CheckKernels::launch(const std::string& name_expression, std::int64_t elements, void** arguments) {
+  if (elements <= 0) return;
+  const auto symbol = symbols_.find(name_expression);
+  if (symbol == symbols_.end()) {
+    throw Error(ErrorCode::internal, "check kernel " + name_expression + " was not compiled for this job");
+  }
+  CUlaunchConfig config{};
+  const std::int64_t blocks = (elements + kThreads - 1) / kThreads;
+  config.gridDimX = static_cast<unsigned>(std::min<std::int64_t>(blocks, max_blocks_));
+  config.gridDimY = config.gridDimZ = 1;
+  config.blockDimX = kThreads;
+  config.blockDimY = config.blockDimZ = 1;
+  config.hStream = stream_;
+  const CUkernel kernel = library_.kernel(symbol->second);
+  cuda::check(cuda::driver().cuLaunchKernelEx(&config, reinterpret_cast<CUfunction>(kernel), arguments, nullptr),
+              "cuLaunchKernelEx");
+}
+
+void CheckKernels::fill(const OperandLayout& operand, CUdeviceptr to, std::uint64_t seed) {
+  std::int64_t n = operand.elements;
+  void* arguments[] = {&to, &n, &seed};
+  launch(fill_name(operand.distribution, operand.dtype), n, arguments);
+}
+
+void CheckKernels::poison(DType dtype, CUdeviceptr to, std::int64_t elements) {
+  void* arguments[] = {&to, &elements};
+  launch(poison_name(dtype), elements, arguments);
+}
+
+void CheckKernels::convert(DType from_dtype, CUdeviceptr from, DType to_dtype, CUdeviceptr to, std::int64_t elements) {
+  void* arguments[] = {&from, &to, &elements};
+  launch(pair_name("convert", from_dtype, to_dtype), elements, arguments);
+}
+
+Comparison CheckKernels::compare(DType ref_dtype, CUdeviceptr ref, DType out_dtype, CUdeviceptr out,
+                                 std::int64_t elements) {
+  const cuda::Driver& driver = cuda::driver();
+  CUdeviceptr result = result_.get();
+  cuda::check(driver.cuMemsetD8Async(result, 0, sizeof(Comparison), stream_), "cuMemsetD8Async");
+  void* arguments[] = {&ref, &out, &elements, &result};
+  launch(pair_name("compare", ref_dtype, out_dtype), elements, arguments);
+  Comparison comparison;
+  cuda::check(driver.cuMemcpyDtoHAsync(&comparison, result, sizeof(comparison), stream_), "cuMemcpyDtoHAsync");
+  cuda::check(driver.cuStreamSynchronize(stream_), "cuStreamSynchronize");
+  return comparison;
+}
+
+}  // namespace kiln::tuner

@@ -1,0 +1,52 @@
+// Is a candidate right? For each of the op's check cases it gets fresh inputs and a poisoned output, runs, and is compared
+// with what a reference kernel computes from the same inputs in higher precision. Also found: elements left unwritten,
+// writes into gaps and past the ends, and changed inputs. Not thread-safe; works in the current context.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "tuner/measure/check_kernels.h"
+#include "tuner/measure/loaded_kernel.h"
+#include "tuner/measure/operands.h"
+
+namespace kiln::tuner {
+
+class Checker {
+ public:
+  // `kernels` must outlive it. Allocates one guarded set of operands. Throws Error{out_of_memory}.
+  Checker(const OpSpec& op, const Problem& problem, CheckKernels& kernels, std::uint64_t seed, CUstream stream);
+
+  // Computes the truth of every case with `reference`, laid out for reference_problem(). Replaces an earlier truth.
+  void set_reference(const LoadedKernel& reference);
+
+  // The relative Frobenius error, the worst over cases and outputs, or why the candidate is wrong. Every case where
+  // `cases` is all, else the first alone. Throws Error{launch_failed} when it does not run at all.
+  enum class Cases { all, first };
+  std::variant<double, Failure> check(const LoadedKernel& candidate, double tolerance, Cases cases);
+
+ private:
+  void fill_inputs(std::size_t check_case);
+  void start_output(std::size_t operand, std::size_t check_case);
+  std::uint64_t seed_of(std::size_t check_case, std::size_t operand) const;
+  std::variant<double, Failure> compare(std::size_t check_case, double tolerance);
+  std::string disturbed(std::size_t check_case);
+
+  const OpSpec& op_;
+  CheckKernels& kernels_;
+  std::uint64_t seed_;
+  CUstream stream_;
+  std::vector<OperandLayout> layouts_;
+  std::vector<OperandLayout> reference_layouts_;
+  std::vector<std::map<std::string, double>> cases_;
+  std::vector<GuardedBuffer> buffers_;
+  std::vector<CUdeviceptr> pointers_;
+  cuda::DeviceBuffer scratch_;  // an input as it was, to compare with
+  std::vector<std::map<std::size_t, cuda::DeviceBuffer>> truth_;  // case → output operand → values
+};
+
+}  // namespace kiln::tuner

@@ -1,0 +1,56 @@
+// What a problem's operands look like in memory, from its op alone: sizes, roles, how they are filled, what a check feeds
+// them. Knows no particular op. Pure functions; thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "kernel/launch_plan.h"
+#include "kernel/op_spec.h"
+
+namespace kiln::tuner {
+
+struct OperandLayout {
+  std::string name;
+  Role role = Role::in;
+  DType dtype = DType::f32;
+  Distribution distribution = Distribution::normal;
+  std::int64_t elements = 0;
+  std::int64_t bytes = 0;
+  int alignment = 16;  // what the problem promises of the pointer
+};
+
+// In the op's order.
+std::vector<OperandLayout> operand_layouts(const OpSpec& op, const Problem& problem);
+
+// The bytes of one set of operands.
+std::int64_t set_bytes(const std::vector<OperandLayout>& layouts);
+
+// True when the outputs hold no element: such a problem needs no launch.
+bool computes_nothing(const std::vector<OperandLayout>& layouts);
+
+// The problem that the reference solves: the same with the op's reference dtypes.
+Problem reference_problem(const OpSpec& op, const Problem& problem);
+
+// The scalars of each check, every scalar named; one case of defaults where the op lists none.
+std::vector<std::map<std::string, double>> check_cases(const OpSpec& op);
+
+// One value for each scalar of the op, in its order; those not in `values` take their default.
+std::vector<ScalarValue> scalar_values(const OpSpec& op, const std::map<std::string, double>& values);
+
+// Whether `operand` starts a check as poison. An output does; so does one that is read too, when the op has a scalar
+// `beta` and it is 0 in this case, for then it must not be read.
+bool starts_poisoned(const OperandLayout& operand, const std::map<std::string, double>& scalars);
+
+// The largest relative Frobenius error that a right kernel of template `manifest` may show on this problem: the manifest's
+// or the op's tolerance, and never less than what rounding to an output's dtype costs.
+// Throws Error{invalid_manifest} where neither names the dtype.
+double tolerance(const Manifest& manifest, const OpSpec& op, const Problem& problem);
+
+// How many sets to rotate over so that a launch finds none of its operands in an L2 of `l2_bytes`: together at least
+// three times the L2 and at least two, bounded by `budget_bytes`; 1 when warm. Never less than 1.
+int rotation_sets(std::int64_t bytes_per_set, std::int64_t l2_bytes, std::int64_t budget_bytes, bool cold);
+
+}  // namespace kiln::tuner

@@ -1,0 +1,53 @@
+// Which candidates to try next. A strategy proposes a batch, is told how each ended, and proposes again: model-ranked
+// shortlists, random points, neighbours of the best, offspring of the best, or simply all.
+// Deterministic: the same space, seed and outcomes give the same proposals. Not thread-safe.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <unordered_map>
+#include <vector>
+
+#include "kiln/tuner.h"
+#include "tuner/search/search_space.h"
+
+namespace kiln::tuner {
+
+// What is known of the points tried so far: microseconds, or infinity for a failure.
+class History {
+ public:
+  void record(std::size_t point, double us);
+  bool tried(std::size_t point) const { return times_.count(point) != 0; }
+  std::size_t size() const noexcept { return times_.size(); }
+  // The fastest that did not fail, best first; equal times in the order of the points. At most `count`.
+  std::vector<std::size_t> best(std::size_t count) const;
+  double time(std::size_t point) const { return times_.at(point); }
+
+ private:
+  std::unordered_map<std::size_t, double> times_;
+};
+
+class Strategy {
+ public:
+  virtual ~Strategy() = default;
+  // Untried points to measure next, at most `room`; empty: the search has ended.
+  virtual std::vector<std::size_t> propose(const History& history, std::size_t room) = 0;
+};
+
+struct StrategyOptions {
+  SearchKind kind = SearchKind::automatic;
+  std::size_t max_candidates = 24;  // what the search as a whole may try
+  std::uint64_t seed = 1;
+  std::vector<std::size_t> seeds;   // points known to be good nearby: proposed first
+};
+
+// `space` must outlive the strategy.
+std::unique_ptr<Strategy> make_strategy(const SearchSpace& space, const StrategyOptions& options);
+
+// The `count` points that the cost models like best and that are unlike each other (two points of one template differ in
+// more than one parameter while that leaves enough). `first` come first; half of the rest goes by predicted time alone,
+// half to the templates in turn, since models of different templates need not agree.
+std::vector<std::size_t> shortlist(const SearchSpace& space, std::span<const std::size_t> first, std::size_t count);
+
+}  // namespace kiln::tuner
