@@ -92,7 +92,7 @@ TEST(KillNine, TwoHundredRoundsLoseNoAcknowledgedTrial) {
   const ScratchFolder folder;
   constexpr int kRounds = 200;
   std::mt19937 random(20240607);
-  std::uniform_int_distribution<int> life_ms(5, 220);
+  std::uniform_int_distribution<int> pause_ms(1, 50);
   std::array<std::set<std::int64_t>, 4> acknowledged;
   std::array<std::int64_t, 4> next{};
 
@@ -114,7 +114,7 @@ TEST(KillNine, TwoHundredRoundsLoseNoAcknowledgedTrial) {
       ASSERT_GT(writers[w].pid, 0);
     }
     for (const Writer& writer : writers) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(life_ms(random) / 2));
+      std::this_thread::sleep_for(std::chrono::milliseconds(pause_ms(random)));
       kill(writer.pid, SIGKILL);
     }
     for (std::size_t w = 0; w < 4; ++w) {

@@ -346,15 +346,22 @@ TEST(OpenStore, AFullDiskLosesCubinsFirstAndNoResult) {
       while (filler.write(block.data(), static_cast<std::streamsize>(block.size())).flush()) {
       }
     }
+    Trial bulky = sample_trial(5, 0);
+    bulky.timing.reset();
+    bulky.failure = Failure{.kind = FailureKind::compile, .message = "", .log = std::string(200'000, 'x')};
+    int kept = 0;
     bool refused = false;
-    for (int i = 0; i < 200 && !refused; ++i)
-      refused = !store->put_cubin(sample_cubin("f" + std::to_string(i), 700'000));
-    for (int i = 0; i < 20'000 && !refused; ++i) refused = !store->put_trial(sample_trial(5, i));
+    for (int i = 0; i < 100 && !refused; ++i) {
+      bulky.config["BM"] = i;
+      refused = !store->put_trial(bulky);
+      kept += refused ? 0 : 1;
+    }
     EXPECT_TRUE(refused);
     EXPECT_FALSE(store->writable());
     EXPECT_FALSE(store->put_decision(sample_decision(3)));
     for (const int m : {1, 2, 3}) EXPECT_TRUE(store->find_decision(kClass, sample_problem(m))) << m;
     EXPECT_EQ(warnings.count(), 1u);
+    EXPECT_EQ(stats(options.path).failed_trials, kept) << "what was stored stays";
   }
   EXPECT_TRUE(verify(options.path).ok());
   umount2(small.c_str(), MNT_DETACH);

@@ -70,7 +70,6 @@ class Warnings {
   Warnings() : sink_(std::make_shared<Sink>()) {
     sink_->set_level(spdlog::level::warn);
     log("cache")->sinks().push_back(sink_);
-    if (getenv("DBG")) log("cache")->set_level(spdlog::level::debug);
   }
   ~Warnings() { log("cache")->sinks().pop_back(); }
   Warnings(const Warnings&) = delete;
