@@ -180,7 +180,7 @@ __device__ __forceinline__ void store(D* d, const tile::OutputTile& tile,
 }  // namespace sm80
 
 template <class C>
-__global__ void __launch_bounds__(Sm80GemmConfig<C>::kThreads)
+__global__ void __launch_bounds__(Sm80GemmConfig<C>::kThreads, 1)
     sm80_gemm(const typename C::a_t* a, const typename C::b_t* b, typename C::d_t* d, float* partials,
               const Sm80GemmArgs args) {
   using Config = Sm80GemmConfig<C>;
