@@ -329,12 +329,13 @@ __global__ void __launch_bounds__(Sm90GemmConfig<C>::kThreads, 1)
     __syncthreads();
   }
   ptx::griddepcontrol_wait();
+  // All blocks of a persistent grid are resident, so the next grid can take no place from them.
+  ptx::griddepcontrol_launch_dependents();
 
   if (warp < 4) {
     if constexpr (Config::kMovesRegisters) ptx::setmaxnreg_dec<Config::kProducerRegisters>();
     if (warp == 0 && ptx::elect_one()) {
       sm90_gemm_produce<C>(map_a, map_b, args, shared, rank);
-      ptx::griddepcontrol_launch_dependents();
     }
   } else {
     if constexpr (Config::kMovesRegisters) ptx::setmaxnreg_inc<Config::kConsumerRegisters>();
