@@ -1,18 +1,19 @@
-// D[M,N] = alpha · A[M,K] · B[K,N] + beta · D for each matrix of a batch, on Hopper: TMA loads, wgmma, fp32 accumulators.
-// A and B are bf16 or f16, either way round in memory; D is bf16, f16 or f32.
+// D[M,N] = alpha · A[M,K] · B[K,N] + beta · D for each matrix of a batch, on Hopper: TMA loads, wgmma, fp32
+// accumulators. A and B are bf16 or f16, either way round in memory; D is bf16, f16 or f32.
 //
-// A persistent block has one producer warpgroup and WARPGROUPS consumer warpgroups. It walks tiles of BM × BN:
+// A persistent block has one producer warpgroup and WARPGROUPS consumer warpgroups. It walks tiles of BM × BN; for each
 //
-//   producer (one thread)     for each tile, each block of BK:  wait empty → TMA A[BM,BK], B[BK,BN] → completes full
-//   consumer warpgroup        for each tile, each block of BK:  wait full → wgmma on its rows → release the block before
-//                             then the epilogue, while the producer already loads for the next tile
+//   producer (one thread)   each block of BK:  wait empty → TMA loads A[BM,BK] and B[BK,BN] → they complete full
+//   consumer warpgroup      each block of BK:  wait full → wgmma on its rows of the tile → release the block before
+//                           then the epilogue, while the producer already loads for the next tile
 //
 // With PINGPONG the two consumer warpgroups take whole tiles in turn, so that one multiplies while the other stores.
 //
 // The blocks of a cluster of CLUSTER_M × CLUSTER_N take neighbouring tiles; each loads its share of what they have in
-// common and multicasts it. wgmma is 64 rows high: with SWAP_AB the rows are B's columns, so that a small M costs what it
-// is worth and not 64, and the accumulators hold Dᵀ. With SPLIT > 1 several blocks share a tile's K; each writes its
-// partial sums to a workspace, which sm90_gemm_reduce adds up in a fixed order.
+// common and multicasts it. wgmma is 64 rows high: with SWAP_AB the rows are B's columns, so that a small M costs what
+// it is worth and not 64, and the accumulators hold Dᵀ. Where tiles are few and K is long, several blocks share a tile's
+// K: the CLUSTER_K blocks of a cluster, which add up through distributed shared memory, or SPLIT blocks anywhere, which
+// write partial sums to a workspace for sm90_gemm_reduce to add up. Either way the order of addition is fixed.
 #pragma once
 
 #include "ptx/setmaxnreg.cuh"
@@ -69,8 +70,8 @@ struct Sm90GemmConfig {
   static constexpr int kClusterSize = kMulticastSize * kClusterK;
   static constexpr int kReleases = kTileWarpgroups * 4 * kMulticastSize;  // by each consumer warp of each block
 
-  // Two consumer warpgroups start with 168 registers a thread, too few for large tiles; one has 255 from the start. What
-  // the consumers take is what the producer gives: 40 + 2 · 232 = 3 · 168.
+  // Two consumer warpgroups start with 168 registers a thread, too few for large tiles; one has 255 from the start.
+  // What the consumers take is what the producer gives: 40 + 2 · 232 = 3 · 168.
   static constexpr bool kMovesRegisters = kWarpgroups == 2;
   static constexpr int kProducerRegisters = 40;
   static constexpr int kConsumerRegisters = 232;
@@ -82,8 +83,10 @@ struct Sm90GemmConfig {
   static_assert(kClusterK == 1 || (kMulticastSize == 1 && kBuffers == 0 && !kPingpong),
                 "blocks that share a tile's K take one tile each and store it from registers");
   static_assert(kBK % tile::kSlabK == 0, "a swizzled row has 64 elements");
-  static_assert(kBM / kClusterN % (kAKContiguous ? 8 : 64) == 0, "a multicast share of A must be whole swizzle patterns");
-  static_assert(kBN / kClusterM % (kBKContiguous ? 8 : 64) == 0, "a multicast share of B must be whole swizzle patterns");
+  static_assert(kBM / kClusterN % (kAKContiguous ? 8 : 64) == 0,
+                "a multicast share of A must be whole swizzle patterns");
+  static_assert(kBN / kClusterM % (kBKContiguous ? 8 : 64) == 0,
+                "a multicast share of B must be whole swizzle patterns");
 };
 
 // Dynamic shared memory, in bytes from its start. Blocks of a cluster must agree on it, since copies are multicast.
@@ -103,11 +106,12 @@ struct Sm90GemmStorage {
   static constexpr int kBarriers = kSum + Sum::kBytes;
   static constexpr int kSumBarrier = kBarriers + tile::PipelineBarriers<Config::kStages>::kBytes;
   static constexpr int kBytes = kSumBarrier + (Config::kClusterK > 1 ? 16 : 0);
-  static_assert(kStageA % 1024 == 0 && kStageB % 1024 == 0 && kRing % 1024 == 0, "swizzle patterns start at 1024 bytes");
+  static_assert(kStageA % 1024 == 0 && kStageB % 1024 == 0 && kRing % 1024 == 0,
+                "swizzle patterns start at 1024 bytes");
   static_assert(kBytes == C::smem_bytes, "the manifest and the kernel must agree on shared memory");
 };
 
-// Loads this block's share of an operand's tile, Extent × BK with its first row at `extent`, for all `ctas` that share it.
+// Loads this block's share of an operand's tile, Extent × BK from `extent` on, for all `ctas` that share the tile.
 template <int Extent, int BK, int Shares, bool KContiguous>
 __device__ __forceinline__ void sm90_gemm_load(uint32_t stage, const TensorMap& map, uint32_t barrier, int32_t extent,
                                                int32_t k, int32_t batch, uint32_t share, uint16_t ctas,
@@ -163,10 +167,10 @@ __device__ __forceinline__ void sm90_gemm_produce(const TensorMap& map_a, const 
   // An operand that only one row or column of tiles reads is streamed; the other, read by all, had better stay in L2.
   const bool stream_a = args.grid.tiles_n == 1;
   const bool stream_b = args.grid.tiles_m == 1;
-  const uint64_t policy_a = stream_a ? ptx::policy_evict_first()
+  const uint64_t policy_a = stream_a   ? ptx::policy_evict_first()
                             : stream_b ? ptx::policy_evict_last()
                                        : ptx::policy_evict_normal();
-  const uint64_t policy_b = stream_b ? ptx::policy_evict_first()
+  const uint64_t policy_b = stream_b   ? ptx::policy_evict_first()
                             : stream_a ? ptx::policy_evict_last()
                                        : ptx::policy_evict_normal();
 
@@ -221,8 +225,8 @@ __device__ __forceinline__ void sm90_gemm_consume(const TensorMap& map_d, typena
   constexpr int kStageColumns = Config::kSwap ? Storage::kStageA : Storage::kStageB;
   const uint64_t rows_descriptor = tile::operand_descriptor<Config::kRowsKContiguous>(
       shared + (Config::kSwap ? Storage::kB : Storage::kA) + first_row * tile::kSlabRowBytes);
-  const uint64_t columns_descriptor = tile::operand_descriptor<Config::kColumnsKContiguous>(
-      shared + (Config::kSwap ? Storage::kA : Storage::kB));
+  const uint64_t columns_descriptor =
+      tile::operand_descriptor<Config::kColumnsKContiguous>(shared + (Config::kSwap ? Storage::kA : Storage::kB));
 
   const uint32_t clusters = gridDim.x / Config::kClusterSize;
   const uint32_t works = tile::num_works(args.grid);
@@ -240,8 +244,8 @@ __device__ __forceinline__ void sm90_gemm_consume(const TensorMap& map_d, typena
 
   for (uint32_t i = first; i < works; i += clusters * (Config::kPingpong ? 2 : 1)) {
     const tile::TileWork work = sm90_gemm_work<C>(args.grid, i, rank);
-    // NOTE: a barrier tells its phases apart by parity alone, so a warpgroup must not await a stage before the other has
-    // seen all that come before it.
+    // NOTE: a barrier tells its phases apart by parity alone, so a warpgroup must not await a stage before the other
+    // has seen all that come before it.
     if (Config::kPingpong && i >= clusters) ptx::named_barrier_sync(kTurnBarrier + warpgroup, kTurnThreads);
     float accumulators[kBlocks][kColumns / 2];
 
@@ -259,8 +263,7 @@ __device__ __forceinline__ void sm90_gemm_consume(const TensorMap& map_d, typena
           const uint64_t block_rows =
               rows + tile::descriptor_offset((slab * Config::kRows + b * tile::kBlockRows) * tile::kSlabRowBytes) +
               tile::descriptor_k_step<Config::kRowsKContiguous>(step % 4);
-          const uint64_t block_columns = columns +
-                                         tile::descriptor_offset(slab * kColumns * tile::kSlabRowBytes) +
+          const uint64_t block_columns = columns + tile::descriptor_offset(slab * kColumns * tile::kSlabRowBytes) +
                                          tile::descriptor_k_step<Config::kColumnsKContiguous>(step % 4);
           // A tile's first product overwrites what the last tile left. Peeling that step instead costs compile time.
           ptx::wgmma<kColumns, typename Config::Input, !Config::kRowsKContiguous, !Config::kColumnsKContiguous>(

@@ -1,5 +1,5 @@
 // Barriers in shared memory that count arrivals and the bytes of asynchronous copies (sm_90).
-// A barrier's phase ends when all expected arrivals and bytes have come; a waiter names the parity of the phase it awaits.
+// A phase ends when all expected arrivals and bytes have come; who waits names the parity of the phase it awaits.
 #pragma once
 
 #include "ptx/types.cuh"

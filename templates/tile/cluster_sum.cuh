@@ -20,8 +20,9 @@ struct ClusterSumStorage {
   static constexpr int kArrivals = kOwned * (Parts - 1);
 };
 
-// Sums `registers` over the cluster; true in the warps that own the result. `buffer` and `barrier` lie at the same place
-// in every block; the barrier was initialised with kArrivals. Good for one tile: nothing guards the buffer's reuse.
+// Sums `registers` over the cluster; true in the warps that own the result. `buffer` and `barrier` lie at the same
+// place in every block; the barrier was initialised with kArrivals. Good for one tile: nothing guards the buffer's
+// reuse.
 template <int Parts, int Warps, int Count>
 __device__ __forceinline__ bool cluster_sum(float (&registers)[Count], uint32_t buffer, uint32_t barrier, uint32_t rank,
                                             uint32_t warp) {
