@@ -26,7 +26,7 @@ class Channel {
   Channel& operator=(Channel&& other) noexcept;
   ~Channel();
 
-  // False when the other end is gone. Never raises SIGPIPE.
+  // False when the other end is gone, or takes nothing for half a minute. Never raises SIGPIPE.
   bool send(const Json& message);
   enum class Status { message, timeout, closed };
   // Waits up to `timeout` for a whole message (negative: for ever). A malformed message counts as closed.
@@ -40,7 +40,7 @@ class Channel {
 
 struct ExitStatus {
   bool signalled = false;
-  int value = 0;  // exit code, or the signal's number
+  int value = 0;  // exit code, or the signal's number; -1: unknown, since somebody else waited for the process
   std::string describe() const;  // "exit status 3", "signal 11 (Segmentation fault)"
 };
 
@@ -50,19 +50,22 @@ class Process {
     std::filesystem::path executable;
     std::vector<std::string> arguments;    // without argv[0]
     std::vector<std::string> environment;  // NAME=value, added to this process's own
-    std::filesystem::path stderr_file;     // where its stderr goes; empty: inherited
+    std::filesystem::path stderr_file;     // its stderr is appended to this; empty: inherited
   };
   // Throws Error{io} when it cannot be started.
   explicit Process(const Options& options);
-  // Kills the child's process group if it still runs, and waits for it.
+  // Kills the child's process group if it still runs, and waits for it: seconds at most, for a wedged driver can keep
+  // a killed process for ever.
   ~Process();
   Process(Process&&) noexcept;
   Process& operator=(Process&&) noexcept;
 
   Channel& channel() noexcept { return channel_; }
   pid_t pid() const noexcept { return pid_; }
-  // Empty while it runs.
+  // Empty while it runs. What it started itself ends with it.
   std::optional<ExitStatus> poll();
+  // The same, once it has ended or `patience` is over.
+  std::optional<ExitStatus> wait(std::chrono::milliseconds patience);
   // Closes the channel, waits `grace`, sends SIGTERM, waits `grace`, sends SIGKILL to its group, and waits up to
   // `grace` for the kernel to let go of it. Empty when it still does not end (a wedged driver).
   std::optional<ExitStatus> stop(std::chrono::milliseconds grace);

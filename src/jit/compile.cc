@@ -39,8 +39,11 @@ void check_arch(const Nvrtc& nvrtc, const std::string& arch) {
   if (!number) {
     throw Error(ErrorCode::invalid_argument, "architecture '" + arch + "' is not of the form sm_90 or sm_90a");
   }
+  const bool has_own_features = *number >= 90;
+  const bool wants_own_features = std::isdigit(static_cast<unsigned char>(arch.back())) == 0;
   const auto& known = nvrtc.supported_archs();
-  if (std::find(known.begin(), known.end(), *number) != known.end()) return;
+  const bool is_known = std::find(known.begin(), known.end(), *number) != known.end();
+  if (is_known && (has_own_features || !wants_own_features)) return;
   std::string list;
   for (const int each : known) list += (list.empty() ? "sm_" : ", sm_") + std::to_string(each);
   throw Error(ErrorCode::unsupported, "NVRTC " + nvrtc.version() + " (" + nvrtc.path() + ") does not compile for " +

@@ -18,7 +18,7 @@
 namespace kiln::jit {
 
 struct CompilePoolOptions {
-  std::filesystem::path helper;            // the executable that answers `compile-worker`
+  std::filesystem::path helper;            // the executable that answers `compile-worker` on base/process.h's channel
   int num_processes = 0;                   // 0: from cores and free memory (about 1 GiB each)
   int jobs_per_process = 500;
   std::size_t memory_limit_bytes = std::size_t{4} << 30;
@@ -33,7 +33,8 @@ class CompilePool {
   CompilePool(const CompilePool&) = delete;
   CompilePool& operator=(const CompilePool&) = delete;
 
-  // The future never throws: a process that dies, hangs or cannot start gives a CompileFailure saying so.
+  // Processes start with the first requests. The future never throws: a process that dies, hangs or cannot start, and
+  // what compile() would throw, give a CompileFailure saying so.
   std::future<CompileOutcome> submit(CompileRequest request);
   int num_processes() const noexcept;
 
@@ -42,7 +43,8 @@ class CompilePool {
   std::unique_ptr<Impl> impl_;
 };
 
-// The process count for this machine: min(cores, free memory / 1 GiB), at least 1.
+// The process count for this machine: min(usable cores, free memory / 1 GiB), at least 1. Heeds CPU affinity and the
+// memory limit of a container.
 int default_compile_processes();
 
 // The helper's side: answers compile requests on file descriptor `fd` until it closes. Returns the exit status.

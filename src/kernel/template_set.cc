@@ -101,8 +101,8 @@ std::string read_heading(Entry& entry) {
   return top.require_string("name");
 }
 
-std::vector<std::string> toolkit_include_paths() {
-  std::vector<std::string> paths;
+std::vector<std::string> existing_include_paths(const std::vector<fs::path>& folders) {
+  std::vector<std::string> paths(folders.begin(), folders.end());
   for (const char* variable : {"CUDA_HOME", "CUDA_PATH"}) {
     if (const char* value = std::getenv(variable); value != nullptr) paths.push_back(std::string(value) + "/include");
   }
@@ -120,6 +120,7 @@ std::vector<std::string> toolkit_include_paths() {
 
 struct TemplateSet::Impl {
   mutable std::mutex mutex;
+  std::vector<std::string> include_paths;  // for <…> includes
   std::map<std::string, Entry> entries;                      // by template name
   std::map<std::string, std::shared_ptr<const OpSpec>> ops;  // by op name
 
@@ -229,14 +230,17 @@ struct TemplateSet::Impl {
     } catch (const Error& error) {
       manifest_error({entry.file, "source", 0}, error.what());
     }
-    if (!includes.system.empty()) t->include_paths = toolkit_include_paths();
+    if (!includes.system.empty()) t->include_paths = include_paths;
     t->digest = template_digest(t->manifest, *t->op, includes);
     t->headers = std::move(includes.headers);
     return entry.loaded = std::move(t);
   }
 };
 
-TemplateSet::TemplateSet(std::vector<std::filesystem::path> folders) : impl_(std::make_unique<Impl>()) {
+TemplateSet::TemplateSet(const std::vector<std::filesystem::path>& folders,
+                         const std::vector<std::filesystem::path>& include_folders)
+    : impl_(std::make_unique<Impl>()) {
+  impl_->include_paths = existing_include_paths(include_folders);
   impl_->index_embedded();
   for (const auto& folder : folders) impl_->index_folder(folder);
 }

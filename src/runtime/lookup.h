@@ -43,6 +43,7 @@ class Lookup {
   Answer find(const Problem& problem, const std::string& only_template = {}) const;
 
  private:
+  class Descent;
   Context context_;
   std::string hardware_class_;
 };

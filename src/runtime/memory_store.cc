@@ -112,4 +112,17 @@ std::vector<Miss> MemoryStore::misses() {
   return result;
 }
 
+std::optional<std::string> MemoryStore::find_fact(const std::string& name) {
+  const std::lock_guard lock(mutex_);
+  const auto it = facts_.find(name);
+  if (it == facts_.end()) return std::nullopt;
+  return it->second;
+}
+
+bool MemoryStore::put_fact(const std::string& name, const std::string& value) {
+  const std::lock_guard lock(mutex_);
+  facts_[name] = value;
+  return true;
+}
+
 }  // namespace kiln

@@ -22,6 +22,8 @@ class MemoryStore : public Store {
   std::vector<Trial> trials_of_template(const std::string& hardware_class, const std::string& template_name) override;
   bool record_miss(const Miss& miss) override;
   std::vector<Miss> misses() override;
+  std::optional<std::string> find_fact(const std::string& name) override;
+  bool put_fact(const std::string& name, const std::string& value) override;
 
  private:
   std::mutex mutex_;
@@ -29,6 +31,7 @@ class MemoryStore : public Store {
   std::map<std::pair<std::string, std::string>, Decision> decisions_;  // class, canonical problem
   std::vector<Trial> trials_;
   std::map<std::pair<std::string, std::string>, Miss> misses_;
+  std::map<std::string, std::string> facts_;
 };
 
 // Whether `candidate` should replace `current`: better evidence, else newer.

@@ -13,6 +13,7 @@
 #include <string>
 #include <vector>
 
+#include "cuda/device.h"
 #include "kiln/config.h"
 #include "kiln/problem.h"
 
@@ -144,6 +145,11 @@ class Store {
   virtual bool record_miss(const Miss& miss) = 0;
   // The most frequent first.
   virtual std::vector<Miss> misses() = 0;
+
+  // Small facts that outlive a process, by name. The one there is: "nvrtc", the version kernels were last compiled with,
+  // so that a process whose kernels are all stored can name their keys without loading NVRTC.
+  virtual std::optional<std::string> find_fact(const std::string& name) = 0;
+  virtual bool put_fact(const std::string& name, const std::string& value) = 0;
 };
 
 struct StoreOptions {
@@ -156,5 +162,9 @@ struct StoreOptions {
 // Opens (and where needed creates) the store. Never throws for a store that cannot be used: one warning, then memory
 // only; a damaged file is set aside as <file>.corrupt-<time> with one warning. Defined in cache/.
 std::unique_ptr<Store> open_store(const StoreOptions& options);
+
+// The decisions that ship with the library, and the profiles of the GPUs they were made on. Defined in cache/.
+std::vector<Decision> shipped_decisions();
+std::vector<cuda::DeviceInfo> shipped_gpu_profiles();
 
 }  // namespace kiln

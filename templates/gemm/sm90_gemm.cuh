@@ -4,8 +4,10 @@
 // A persistent block has one producer warpgroup and WARPGROUPS consumer warpgroups. It walks tiles of BM × BN:
 //
 //   producer (one thread)     for each tile, each block of BK:  wait empty → TMA A[BM,BK], B[BK,BN] → completes full
-//   consumer warpgroup        for each tile, each block of BK:  wait full → wgmma on its rows → releases the block before
+//   consumer warpgroup        for each tile, each block of BK:  wait full → wgmma on its rows → release the block before
 //                             then the epilogue, while the producer already loads for the next tile
+//
+// With PINGPONG the two consumer warpgroups take whole tiles in turn, so that one multiplies while the other stores.
 //
 // The blocks of a cluster of CLUSTER_M × CLUSTER_N take neighbouring tiles; each loads its share of what they have in
 // common and multicasts it. wgmma is 64 rows high: with SWAP_AB the rows are B's columns, so that a small M costs what it
@@ -48,29 +50,32 @@ struct Sm90GemmConfig {
   static constexpr int kClusterN = C::CLUSTER_N;
   static constexpr int kBuffers = C::EPILOGUE;  // 0: D is stored from registers
   static constexpr bool kSwap = C::SWAP_AB != 0;
+  static constexpr bool kPingpong = C::PINGPONG != 0;
   static constexpr bool kAKContiguous = C::a_layout_is_row;
   static constexpr bool kBKContiguous = !C::b_layout_is_row;
 
   // What wgmma sees: rows from its first operand, columns from its second.
   static constexpr int kRows = kSwap ? kBN : kBM;
   static constexpr int kColumns = kSwap ? kBM : kBN;
-  static constexpr int kBlocks = kRows / (tile::kBlockRows * kWarpgroups);
+  static constexpr int kTileWarpgroups = kPingpong ? 1 : kWarpgroups;  // that share a tile
+  static constexpr int kBlocks = kRows / (tile::kBlockRows * kTileWarpgroups);
   static constexpr bool kRowsKContiguous = kSwap ? kBKContiguous : kAKContiguous;
   static constexpr bool kColumnsKContiguous = kSwap ? kAKContiguous : kBKContiguous;
 
   static constexpr int kThreads = (1 + kWarpgroups) * tile::kWarpgroupThreads;
   static constexpr int kClusterSize = kClusterM * kClusterN;
-  static constexpr int kReleases = kWarpgroups * 4 * kClusterSize;  // by each consumer warp of each block
+  static constexpr int kReleases = kTileWarpgroups * 4 * kClusterSize;  // by each consumer warp of each block
 
-  // Two consumer warpgroups start with 168 registers a thread, too few for their accumulators; one has 255 from the start.
+  // Two consumer warpgroups start with 168 registers a thread, too few for large tiles; one has 255 from the start. What
+  // the consumers take is what the producer gives: 40 + 2 · 232 = 3 · 168.
   static constexpr bool kMovesRegisters = kWarpgroups == 2;
-  static constexpr int kAccumulators = kBlocks * kColumns / 2;
-  static constexpr int kProducerRegisters = kAccumulators > 160 ? 24 : 40;
-  static constexpr int kConsumerRegisters = kAccumulators > 160 ? 240 : 232;
+  static constexpr int kProducerRegisters = 40;
+  static constexpr int kConsumerRegisters = 232;
 
   static_assert(is_same<Input, typename C::b_t>, "A and B have one type");
   static_assert(kWarpgroups == 1 || kWarpgroups == 2, "the register budget is laid out for one or two consumers");
-  static_assert(kRows % (tile::kBlockRows * kWarpgroups) == 0, "each consumer takes whole wgmma blocks");
+  static_assert(!kPingpong || kWarpgroups == 2, "two consumers take turns");
+  static_assert(kRows % (tile::kBlockRows * kTileWarpgroups) == 0, "each consumer takes whole wgmma blocks");
   static_assert(kBK % tile::kSlabK == 0, "a swizzled row has 64 elements");
   static_assert(kBM / kClusterN % (kAKContiguous ? 8 : 64) == 0, "a multicast share of A must be whole swizzle patterns");
   static_assert(kBN / kClusterM % (kBKContiguous ? 8 : 64) == 0, "a multicast share of B must be whole swizzle patterns");
@@ -181,6 +186,10 @@ __device__ __forceinline__ void sm90_gemm_consume(const TensorMap& map_d, typena
   constexpr int kColumns = Config::kColumns;
   const tile::PipelineBarriers<Config::kStages> barriers{shared + Storage::kBarriers};
   tile::PipelineState<Config::kStages> state;
+  // Barrier 0 is the block's; each warpgroup has one for its epilogue and one at which it awaits its turn.
+  constexpr uint32_t kEpilogueBarrier = 1;
+  constexpr uint32_t kTurnBarrier = 3;
+  constexpr uint32_t kTurnThreads = 2 * tile::kWarpgroupThreads;
 
   const auto release = [&](uint32_t stage) {
     const uint32_t lane = threadIdx.x % 32;
@@ -191,7 +200,7 @@ __device__ __forceinline__ void sm90_gemm_consume(const TensorMap& map_d, typena
     }
   };
 
-  const uint32_t first_row = warpgroup * kBlocks * tile::kBlockRows;  // of this warpgroup in the tile
+  const uint32_t first_row = Config::kPingpong ? 0 : warpgroup * kBlocks * tile::kBlockRows;  // in the tile
   constexpr int kStageRows = Config::kSwap ? Storage::kStageB : Storage::kStageA;
   constexpr int kStageColumns = Config::kSwap ? Storage::kStageA : Storage::kStageB;
   const uint64_t rows_descriptor = tile::operand_descriptor<Config::kRowsKContiguous>(
@@ -200,8 +209,24 @@ __device__ __forceinline__ void sm90_gemm_consume(const TensorMap& map_d, typena
       shared + (Config::kSwap ? Storage::kA : Storage::kB));
 
   const uint32_t clusters = gridDim.x / Config::kClusterSize;
-  for (uint32_t i = blockIdx.x / Config::kClusterSize; i < tile::num_works(args.grid); i += clusters) {
+  const uint32_t works = tile::num_works(args.grid);
+  // In turns, each passes over the stages of the other's tiles.
+  const auto skip_work = [&](uint32_t i) {
+    if (i >= works) return;
+    const tile::TileWork other = tile::work_at(args.grid, i);
+    state.skip(other.k_end - other.k_begin);
+  };
+  uint32_t first = blockIdx.x / Config::kClusterSize;
+  if (Config::kPingpong && warpgroup == 1) {
+    skip_work(first);
+    first += clusters;
+  }
+
+  for (uint32_t i = first; i < works; i += clusters * (Config::kPingpong ? 2 : 1)) {
     const tile::TileWork work = tile::work_at(args.grid, i);
+    // NOTE: a barrier tells its phases apart by parity alone, so a warpgroup must not await a stage before the other has
+    // seen all that come before it.
+    if (Config::kPingpong && i >= clusters) ptx::named_barrier_sync(kTurnBarrier + warpgroup, kTurnThreads);
     float accumulators[kBlocks][kColumns / 2];
 
     uint32_t in_flight = 0;  // the stage that the products under way read
@@ -232,6 +257,10 @@ __device__ __forceinline__ void sm90_gemm_consume(const TensorMap& map_d, typena
       in_flight = state.stage;
       state.advance();
     }
+    if constexpr (Config::kPingpong) {
+      if (i + clusters < works) ptx::named_barrier_arrive(kTurnBarrier + (warpgroup ^ 1), kTurnThreads);
+      skip_work(i + clusters);
+    }
     ptx::wgmma_wait_group<0>();
     release(in_flight);
 #pragma unroll
@@ -251,7 +280,8 @@ __device__ __forceinline__ void sm90_gemm_consume(const TensorMap& map_d, typena
                                                    Config::kSwap ? n + offset : n);
       }
       tile::store_blocks<Config::kBuffers, kColumns, Config::kSwap, Output>(
-          accumulators, map_d, shared + Storage::kD + warpgroup * Storage::kRing, 1 + warpgroup, m, n, work.batch);
+          accumulators, map_d, shared + Storage::kD + warpgroup * Storage::kRing, kEpilogueBarrier + warpgroup, m, n,
+          work.batch);
     } else {
 #pragma unroll
       for (int b = 0; b < kBlocks; ++b) {
@@ -318,33 +348,37 @@ __global__ void __launch_bounds__(Sm90GemmConfig<C>::kThreads, 1)
 template <class C>
 __global__ void __launch_bounds__(256)
     sm90_gemm_reduce(typename C::d_t* d, const float* partials, const __grid_constant__ Sm90GemmArgs args) {
-  using Output = typename C::d_t;
-  ptx::griddepcontrol_wait();
-  const int64_t fours = (args.n + 3) / 4;  // a row of partial sums is padded to whole fours
-  const int64_t in_slice = static_cast<int64_t>(args.grid.batch) * args.m * fours;
-  const int64_t index = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
-  if (index >= in_slice) return;
+  // Tiles that leave by TMA are never split; the kernel is instantiated all the same and need not cost compile time.
+  if constexpr (C::EPILOGUE == 0) {
+    using Output = typename C::d_t;
+    ptx::griddepcontrol_wait();
+    ptx::griddepcontrol_launch_dependents();
+    const int64_t fours = (args.n + 3) / 4;  // a row of partial sums is padded to whole fours
+    const int64_t in_slice = static_cast<int64_t>(args.grid.batch) * args.m * fours;
+    const int64_t index = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
+    if (index >= in_slice) return;
 
-  const float4* from = reinterpret_cast<const float4*>(partials) + index;
-  float sums[4] = {};
+    const float4* from = reinterpret_cast<const float4*>(partials) + index;
+    float sums[4] = {};
 #pragma unroll 4
-  for (int32_t split = 0; split < args.grid.split; ++split) {
-    const float4 part = __ldcs(from + split * in_slice);
-    sums[0] += part.x;
-    sums[1] += part.y;
-    sums[2] += part.z;
-    sums[3] += part.w;
-  }
+    for (int32_t split = 0; split < args.grid.split; ++split) {
+      const float4 part = __ldcs(from + split * in_slice);
+      sums[0] += part.x;
+      sums[1] += part.y;
+      sums[2] += part.z;
+      sums[3] += part.w;
+    }
 
-  const int64_t row = index / fours;
-  const int32_t n = static_cast<int32_t>(index - row * fours) * 4;
-  Output* to = d + row / args.m * args.stride_d + row % args.m * args.ldd + n;
+    const int64_t row = index / fours;
+    const int32_t n = static_cast<int32_t>(index - row * fours) * 4;
+    Output* to = d + row / args.m * args.stride_d + row % args.m * args.ldd + n;
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    if (n + i >= args.n) break;
-    float value = args.alpha * sums[i];
-    if (args.beta != 0.0f) value += args.beta * to_float(to[i]);
-    to[i] = from_float<Output>(value);
+    for (int i = 0; i < 4; ++i) {
+      if (n + i >= args.n) break;
+      float value = args.alpha * sums[i];
+      if (args.beta != 0.0f) value += args.beta * to_float(to[i]);
+      to[i] = from_float<Output>(value);
+    }
   }
 }
 

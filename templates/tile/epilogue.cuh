@@ -24,27 +24,41 @@ struct Output {
   float alpha, beta;
 };
 
-// Calls visit(row, column, value) for each accumulator of the calling thread.
-template <int N, class Visit>
-__device__ __forceinline__ void for_each_accumulator(float (&block)[N / 2], Visit visit) {
+// Calls visit(element of D, value) for each accumulator of the calling thread that lies within D; the block's first
+// element is D's (m, n).
+template <int N, bool Transposed, class T, class Visit>
+__device__ __forceinline__ void for_each_element(float (&block)[N / 2], const Output<T>& out, int32_t m, int32_t n,
+                                                 Visit visit) {
   const int thread = threadIdx.x % kWarpgroupThreads;
-  const int row = thread / 32 * 16 + thread % 32 / 4;
-  const int column = thread % 4 * 2;
+  const int32_t row = thread / 32 * 16 + thread % 32 / 4;
+  const int32_t column = thread % 4 * 2;
+  const int32_t columns_left = (Transposed ? out.m - m : out.n - n) - column;
+  const int64_t column_stride = Transposed ? out.ldd : 1;
 #pragma unroll
-  for (int i = 0; i < N / 2; ++i) visit(row + i / 2 % 2 * 8, column + i / 4 * 8 + i % 2, block[i]);
+  for (int half = 0; half < 2; ++half) {
+    const int32_t at_m = m + (Transposed ? column : row + half * 8);
+    const int32_t at_n = n + (Transposed ? row + half * 8 : column);
+    // One comparison for each element keeps what is compiled small: a row outside D has no columns.
+    const int32_t limit = (Transposed ? at_n < out.n : at_m < out.m) ? columns_left : 0;
+    T* at = out.d + at_m * out.ldd + at_n;
+#pragma unroll
+    for (int j = 0; j < N / 8; ++j, at += 8 * column_stride) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        if (j * 8 + i < limit) visit(at[i * column_stride], block[j * 4 + half * 2 + i]);
+      }
+    }
+  }
 }
 
-// Applies alpha and beta in place. (m, n) is where the block lies in D. A zero beta does not read D, which may hold NaN.
+// Applies alpha and beta in place. A zero beta does not read D, which may hold NaN.
 template <int N, bool Transposed, class T>
 __device__ __forceinline__ void scale_block(float (&block)[N / 2], const Output<T>& out, int32_t m, int32_t n) {
 #pragma unroll
   for (int i = 0; i < N / 2; ++i) block[i] *= out.alpha;
   if (out.beta == 0.0f) return;
-  for_each_accumulator<N>(block, [&](int row, int column, float& value) {
-    const int32_t at_m = m + (Transposed ? column : row);
-    const int32_t at_n = n + (Transposed ? row : column);
-    if (at_m < out.m && at_n < out.n) value += out.beta * to_float(out.d[at_m * out.ldd + at_n]);
-  });
+  for_each_element<N, Transposed>(block, out, m, n,
+                                  [&](const T& old, float& value) { value += out.beta * to_float(old); });
 }
 
 // Stores two neighbours of a row at once; `to` is aligned to both.
@@ -59,34 +73,19 @@ __device__ __forceinline__ void store_pair(T* to, float x, float y) {
 // Stores the block from registers, for any alignment of D.
 template <int N, bool Transposed, class T>
 __device__ __forceinline__ void store_block(float (&block)[N / 2], const Output<T>& out, int32_t m, int32_t n) {
-  if constexpr (Transposed) {
-    for_each_accumulator<N>(block, [&](int row, int column, float value) {
-      const int32_t at_m = m + column;
-      const int32_t at_n = n + row;
-      if (at_m < out.m && at_n < out.n) out.d[at_m * out.ldd + at_n] = from_float<T>(value);
-    });
-  } else {
-    const bool pairs = (reinterpret_cast<uint64_t>(out.d) | out.ldd * sizeof(T)) % (2 * sizeof(T)) == 0;
+  const bool pairs = (reinterpret_cast<uint64_t>(out.d) | out.ldd * sizeof(T)) % (2 * sizeof(T)) == 0;
+  if (!Transposed && pairs && n + N <= out.n) {
     const int thread = threadIdx.x % kWarpgroupThreads;
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const int32_t at_m = m + thread / 32 * 16 + thread % 32 / 4 + half * 8;
       if (at_m >= out.m) continue;
-      const int32_t first_n = n + thread % 4 * 2;
-      T* row = out.d + at_m * out.ldd + first_n;
+      T* row = out.d + at_m * out.ldd + n + thread % 4 * 2;
 #pragma unroll
-      for (int j = 0; j < N / 8; ++j) {
-        const int32_t at_n = first_n + j * 8;
-        const float x = block[j * 4 + half * 2];
-        const float y = block[j * 4 + half * 2 + 1];
-        if (pairs && at_n + 1 < out.n) {
-          store_pair(row + j * 8, x, y);
-        } else {
-          if (at_n < out.n) row[j * 8] = from_float<T>(x);
-          if (at_n + 1 < out.n) row[j * 8 + 1] = from_float<T>(y);
-        }
-      }
+      for (int j = 0; j < N / 8; ++j) store_pair(row + j * 8, block[j * 4 + half * 2], block[j * 4 + half * 2 + 1]);
     }
+  } else {
+    for_each_element<N, Transposed>(block, out, m, n, [](T& to, float value) { to = from_float<T>(value); });
   }
 }
 
@@ -154,11 +153,13 @@ __device__ __forceinline__ void stage_chunk(float (&block)[N / 2], int index, ui
       ptx::stmatrix_x2_trans(buffer + swizzle<128>((j * 8 + lane % 8) * 128 + unit), packed_pair<T>(block, j, 0), packed_pair<T>(block, j, 1));
     }
   } else {
-    for_each_accumulator<N>(block, [&](int row, int column, float value) {
-      const uint32_t box = row / Chunk::kRowElements;
+#pragma unroll
+    for (int i = 0; i < N / 2; ++i) {
+      const uint32_t row = warp * 16 + lane / 4 + i / 2 % 2 * 8;
+      const uint32_t column = lane % 4 * 2 + i / 4 * 8 + i % 2;
       const uint32_t offset = column * 128 + row % Chunk::kRowElements * 4;
-      ptx::st_shared(buffer + box * Chunk::kBoxBytes + swizzle<128>(offset), value);
-    });
+      ptx::st_shared(buffer + row / Chunk::kRowElements * Chunk::kBoxBytes + swizzle<128>(offset), block[i]);
+    }
   }
 }
 

@@ -1,0 +1,227 @@
+#include "runtime/lookup.h"
+
+#include <algorithm>
+#include <limits>
+
+#include "base/text.h"
+#include "kernel/config_scope.h"
+#include "kernel/space.h"
+#include "kiln/error.h"
+
+namespace kiln {
+namespace {
+
+// Beyond a factor of four in every dim a neighbour says little: the cost model knows better.
+constexpr double kNearestDistance = 2.0;
+// Classes this unlike (about a factor of two in SMs and bandwidth together) do not answer for each other.
+constexpr double kNearClassDistance = 2.5;
+
+struct Near {
+  const Decision* decision;
+  double distance;
+};
+
+}  // namespace
+
+const char* to_string(Rung rung) noexcept {
+  switch (rung) {
+    case Rung::exact_measured: return "exact_measured";
+    case Rung::nearest_measured: return "nearest_measured";
+    case Rung::preset: return "preset";
+    case Rung::near_preset: return "near_preset";
+    case Rung::predicted: return "predicted";
+    case Rung::fallback: return "fallback";
+  }
+  return "unknown";
+}
+
+// One walk down the ladder.
+class Lookup::Descent {
+ public:
+  Descent(const Lookup& lookup, const Problem& problem, const std::string& only_template)
+      : lookup_(lookup), context_(lookup.context_), problem_(problem), op_(context_.templates->find_op(problem.op)) {
+    for (const TemplatePtr& t : context_.templates->of_op(problem.op)) {
+      if (!only_template.empty() && t->manifest.name != only_template) continue;
+      const std::string reason = rejection(*t, problem, context_.device);
+      if (reason.empty()) accepting_.push_back(t);
+      else note(t->manifest.name + ": " + reason);
+    }
+    if (accepting_.empty()) {
+      throw Error(ErrorCode::unsupported, "no template of op " + problem.op + " takes " + problem.canonical() + " on " +
+                                              lookup.hardware_class_ + ": " + join(answer_.notes, "; "));
+    }
+  }
+
+  Answer run() {
+    const bool found = exact() || nearest_measured() || presets(0.0, Rung::preset) ||
+                       presets(kNearClassDistance, Rung::near_preset) || stored_prediction() || computed_prediction();
+    if (!found) fallback();
+    return std::move(answer_);
+  }
+
+ private:
+  void note(std::string text) { answer_.notes.push_back(std::move(text)); }
+
+  bool exact() {
+    const auto decision = context_.store->find_decision(lookup_.hardware_class_, problem_);
+    if (!decision) {
+      note("exact_measured: nothing stored for this problem on " + lookup_.hardware_class_);
+      return false;
+    }
+    if (decision->evidence != Evidence::measured) {
+      stored_ = decision;
+      note("exact_measured: the stored answer is predicted, not measured");
+      return false;
+    }
+    return take(*decision, Rung::exact_measured, "this problem");
+  }
+
+  bool nearest_measured() {
+    auto all = context_.store->decisions(problem_.op, lookup_.hardware_class_);
+    std::erase_if(all, [](const Decision& d) { return d.evidence != Evidence::measured; });
+    return take_nearest(all, Rung::nearest_measured);
+  }
+
+  bool presets(double max_class_distance, Rung rung) {
+    std::vector<Decision> same;
+    for (const Decision& decision : context_.presets) {
+      if (decision.problem.op == problem_.op && class_distance_to(decision.hardware_class) <= max_class_distance) {
+        same.push_back(decision);
+      }
+    }
+    return take_nearest(same, rung);
+  }
+
+  // 0 for this very class, infinity for one of no known profile.
+  double class_distance_to(const std::string& other) const {
+    if (other == lookup_.hardware_class_) return 0;
+    for (const cuda::DeviceInfo& profile : context_.profiles) {
+      if (cuda::hardware_class(profile) == other) return cuda::class_distance(context_.device, profile);
+    }
+    return std::numeric_limits<double>::infinity();
+  }
+
+  bool take_nearest(const std::vector<Decision>& decisions, Rung rung) {
+    std::vector<Near> near;
+    for (const Decision& decision : decisions) {
+      const auto distance = problem_distance(*op_, problem_, decision.problem);
+      if (distance && *distance <= kNearestDistance) near.push_back({&decision, *distance});
+    }
+    if (near.empty()) {
+      note(std::string(to_string(rung)) + ": no near problem among " + std::to_string(decisions.size()));
+      return false;
+    }
+    std::stable_sort(near.begin(), near.end(), [](const Near& a, const Near& b) { return a.distance < b.distance; });
+    for (const Near& candidate : near) {
+      if (take(*candidate.decision, rung, candidate.decision->problem.canonical())) return true;
+    }
+    return false;
+  }
+
+  bool stored_prediction() {
+    if (!stored_) return false;
+    return take(*stored_, Rung::predicted, "this problem, predicted by an earlier run");
+  }
+
+  bool computed_prediction() {
+    double best = std::numeric_limits<double>::infinity();
+    for (const TemplatePtr& t : accepting_) {
+      const Prediction prediction = predict(*t, problem_, context_.device);
+      if (prediction.us <= 0 || prediction.us >= best) continue;
+      best = prediction.us;
+      answer_.kernel_template = t;
+      answer_.config = prediction.config;
+    }
+    if (answer_.kernel_template == nullptr) {
+      note("predicted: no accepting template has a cost model");
+      return false;
+    }
+    answer_.rung = Rung::predicted;
+    answer_.source = "the cost model of " + answer_.kernel_template->manifest.name;
+    answer_.expected_us = best;
+    return true;
+  }
+
+  void fallback() {
+    answer_.kernel_template = accepting_.front();
+    answer_.config = accepting_.front()->manifest.fallback;
+    answer_.rung = Rung::fallback;
+    answer_.source = "the default of " + accepting_.front()->manifest.name;
+  }
+
+  // Takes a decision if its template still exists, accepts the actual problem, and the configuration is legal on it.
+  bool take(const Decision& decision, Rung rung, const std::string& source) {
+    const std::string who = std::string(to_string(rung)) + ": " + decision.template_name + " " + to_text(decision.config);
+    const auto it = std::find_if(accepting_.begin(), accepting_.end(), [&decision](const TemplatePtr& t) {
+      return t->manifest.name == decision.template_name;
+    });
+    if (it == accepting_.end()) {
+      note(who + " does not take this problem here");
+      return false;
+    }
+    const std::string reason = illegal_reason(**it, problem_, decision.config, context_.device);
+    if (!reason.empty()) {
+      note(who + " is not legal here: " + reason);
+      return false;
+    }
+    answer_.kernel_template = *it;
+    answer_.config = decision.config;
+    answer_.rung = rung;
+    answer_.source = source;
+    answer_.expected_us = rung == Rung::exact_measured || source == "this problem" ? decision.time_us : scaled(decision);
+    answer_.stale = decision.evidence == Evidence::measured && rung <= Rung::nearest_measured &&
+                    (decision.template_digest != (*it)->digest || versions_differ(decision.versions));
+    answer_.decision = decision;
+    return true;
+  }
+
+  // A version this process does not know (NVRTC not loaded, no driver) says nothing.
+  bool versions_differ(const Versions& stored) const {
+    const Versions& now = context_.versions;
+    return (now.driver != 0 && now.driver != stored.driver) || (!now.nvrtc.empty() && now.nvrtc != stored.nvrtc) ||
+           now.kiln != stored.kiln;
+  }
+
+  // A neighbour's time, in proportion to the work.
+  double scaled(const Decision& decision) const {
+    const auto theirs = static_cast<double>(std::max<std::int64_t>(1, flops(*op_, decision.problem)));
+    return decision.time_us * static_cast<double>(std::max<std::int64_t>(1, flops(*op_, problem_))) / theirs;
+  }
+
+  const Lookup& lookup_;
+  const Context& context_;
+  const Problem& problem_;
+  std::shared_ptr<const OpSpec> op_;
+  std::vector<TemplatePtr> accepting_;
+  std::optional<Decision> stored_;
+  Answer answer_;
+};
+
+Lookup::Lookup(Context context) : context_(std::move(context)), hardware_class_(cuda::hardware_class(context_.device)) {}
+
+Answer Lookup::find(const Problem& problem, const std::string& only_template) const {
+  return Descent(*this, problem, only_template).run();
+}
+
+Prediction predict(const KernelTemplate& t, const Problem& problem, const cuda::DeviceInfo& device) {
+  Prediction best{t.manifest.fallback, 0};
+  if (!t.manifest.cost_cycles) return best;
+  ConfigScope bound(t, problem, device);
+  const Evaluator cycles(*t.manifest.cost_cycles, bound.scope());
+  std::int64_t fewest = std::numeric_limits<std::int64_t>::max();
+  for_each_config(bound, {}, [&](const Config& config) {
+    const std::int64_t predicted = cycles();
+    if (predicted >= fewest) return;
+    fewest = predicted;
+    best.config = config;
+  });
+  if (fewest == std::numeric_limits<std::int64_t>::max()) {
+    // No listed value is legal: the default, which the manifest promises to be.
+    best.us = predicted_us(t, problem, t.manifest.fallback, device);
+  } else {
+    best.us = static_cast<double>(std::max<std::int64_t>(1, fewest)) / std::max(1, device.clock_mhz);
+  }
+  return best;
+}
+
+}  // namespace kiln

@@ -1,0 +1,260 @@
+// kiln bench: the known configurations of a suite against other libraries, timed in the same rounds; writes the results
+// file that README numbers are made from.
+#include <algorithm>
+#include <cmath>
+#include <fstream>
+#include <iostream>
+
+#include "base/text.h"
+#include "tuner/bench.h"
+#include "tuner/cli/commands.h"
+#include "tuner/cli/interrupt.h"
+#include "tuner/cli/output.h"
+#include "tuner/cli/problems.h"
+#include "tuner/cli/progress.h"
+#include "tuner/cli/roofline.h"
+#include "tuner/cli/session.h"
+#include "tuner/suite.h"
+
+namespace kiln::cli {
+namespace {
+
+struct Measured {
+  BenchRow row;
+  double weight = 1;
+  std::string text;  // the problem, as --problem reads it
+  Roofline roof;
+};
+
+Json to_json(const Measured& measured) {
+  const BenchRow& row = measured.row;
+  Json peers = Json::object();
+  for (const auto& [name, timing] : row.peers) peers[name] = {{"us", timing.median_us}, {"spread", timing.spread}};
+  Json json = {{"op", row.problem.op},
+               {"problem", measured.text},
+               {"weight", measured.weight},
+               {"config", row.provenance.template_name + " " + to_text(row.provenance.config)},
+               {"provenance", to_string(row.provenance.rung)},
+               {"roofline_us", measured.roof.us},
+               {"memory_bound", measured.roof.memory_bound},
+               {"flops", measured.roof.flops},
+               {"bytes", measured.roof.bytes},
+               {"peers", peers}};
+  if (row.kiln) {
+    json["kiln_us"] = row.kiln->median_us;
+    json["kiln_spread"] = row.kiln->spread;
+    json["error"] = row.kiln->error;
+    json["sm_clock_mhz"] = row.kiln->sm_clock_mhz;
+  } else if (row.failure) {
+    json["failure"] = {{"kind", to_string(row.failure->kind)}, {"message", row.failure->message}};
+  }
+  if (!row.peer_failures.empty()) json["peer_failures"] = row.peer_failures;
+  if (!row.warnings.empty()) json["warnings"] = row.warnings;
+  if (row.foreign_work) json["foreign_work"] = true;
+  return json;
+}
+
+Json results_file(const tuner::Suite& suite, const std::vector<Measured>& rows, const Bench& bench,
+                  const BenchOptions& options, const std::string& commit) {
+  Json digests = Json::object();
+  Json list = Json::array();
+  for (const Measured& measured : rows) {
+    digests[measured.row.provenance.template_name] = measured.row.template_digest;
+    list.push_back(to_json(measured));
+  }
+  return {{"suite", suite.name},
+          {"date", utc_time(unix_now())},
+          {"commit", commit},
+          {"template_digest", digests},
+          {"gpu", bench.device().name},
+          {"hardware_class", cuda::hardware_class(bench.device())},
+          {"driver", bench.versions().driver},
+          {"nvrtc", bench.versions().nvrtc},
+          {"mode", options.cold ? "cold" : "warm"},
+          {"protocol", std::to_string(options.rounds) +
+                           " interleaved batches of at least 2 ms in CUDA graphs, random normal data, median and "
+                           "interquartile range over median"},
+          {"rows", list}};
+}
+
+// Into place in one step, so that a reader never meets half a file.
+void write_json(const std::string& file, const Json& json) {
+  const std::string partial = file + ".partial";
+  std::ofstream stream(partial, std::ios::trunc);
+  stream << json.dump(1) << '\n';
+  stream.close();
+  if (!stream || std::rename(partial.c_str(), file.c_str()) != 0) {
+    throw Error(ErrorCode::io, file + ": cannot be written; check that its folder exists and is yours");
+  }
+}
+
+// How many times as fast as the peer, or empty when either has no time.
+std::optional<double> ratio(const Measured& measured, const std::string& peer) {
+  const auto found = measured.row.peers.find(peer);
+  if (!measured.row.kiln || found == measured.row.peers.end() || measured.row.kiln->median_us <= 0) return std::nullopt;
+  return found->second.median_us / measured.row.kiln->median_us;
+}
+
+struct Summary {
+  double geometric_mean = 0;
+  const Measured* worst = nullptr;
+  double minimum = 0;
+};
+std::optional<Summary> summarise(const std::vector<Measured>& rows, const std::string& peer) {
+  Summary summary;
+  double log_sum = 0;
+  double weights = 0;
+  for (const Measured& measured : rows) {
+    const std::optional<double> value = ratio(measured, peer);
+    if (!value) continue;
+    log_sum += measured.weight * std::log(*value);
+    weights += measured.weight;
+    if (summary.worst == nullptr || *value < summary.minimum) {
+      summary.worst = &measured;
+      summary.minimum = *value;
+    }
+  }
+  if (summary.worst == nullptr) return std::nullopt;
+  summary.geometric_mean = std::exp(log_sum / weights);
+  return summary;
+}
+
+std::vector<std::string> cells(const Measured& measured, const std::vector<std::string>& peers) {
+  const BenchRow& row = measured.row;
+  std::vector<std::string> cells = {measured.text};
+  if (row.kiln) {
+    const double us = row.kiln->median_us;
+    cells.insert(cells.end(), {microseconds(us), percent(row.kiln->spread), throughput(measured.roof, us),
+                               percent(measured.roof.share(us))});
+  } else {
+    cells.insert(cells.end(), {"-", "-", "-", "-"});
+  }
+  for (const std::string& peer : peers) {
+    const std::optional<double> value = ratio(measured, peer);
+    cells.push_back(value ? fixed(*value, 2) : "-");
+  }
+  cells.push_back(row.failure ? to_string(row.failure->kind) + std::string(": ") + row.failure->message
+                              : std::string(to_string(row.provenance.rung)) + " " + row.provenance.template_name + " " +
+                                    to_text(row.provenance.config));
+  return cells;
+}
+
+// The table, then per peer the geometric mean and the minimum, and the worst row last.
+void print_results(const std::vector<Measured>& rows, const std::vector<std::string>& peers) {
+  std::vector<std::string> headings = {"problem", ">µs", ">spread", ">rate", ">roofline"};
+  for (const std::string& peer : peers) headings.push_back(">× " + peer);
+  headings.emplace_back("configuration");
+  Table table(headings);
+  for (const Measured& measured : rows) table.add(cells(measured, peers));
+  std::cout << table << '\n';
+  const Measured* worst = nullptr;
+  double minimum = 0;
+  std::string worst_peer;
+  for (const std::string& peer : peers) {
+    const std::optional<Summary> summary = summarise(rows, peer);
+    if (!summary) {
+      std::cout << peer << ": no row has a time\n";
+      continue;
+    }
+    std::cout << "× " << peer << ": geometric mean " << fixed(summary->geometric_mean, 3) << ", minimum "
+              << fixed(summary->minimum, 3) << '\n';
+    if (worst == nullptr || summary->minimum < minimum) {
+      worst = summary->worst;
+      minimum = summary->minimum;
+      worst_peer = peer;
+    }
+  }
+  if (worst != nullptr) {
+    std::cout << "worst: " << worst->text << " at " << fixed(minimum, 3) << " × " << worst_peer << ", "
+              << worst->row.provenance.template_name << " " << to_text(worst->row.provenance.config) << '\n';
+  }
+}
+
+void refuse_unknown_peers(const std::vector<std::string>& peers, const std::string& op) {
+  const std::vector<std::string> known = bench_peers(op);
+  for (const std::string& peer : peers) {
+    if (std::find(known.begin(), known.end(), peer) != known.end()) continue;
+    throw Error(ErrorCode::invalid_argument, "--peer: op " + op + " has no peer '" + peer + "'" +
+                                                 did_you_mean(peer, known) + "; it has " + join(known, ", "));
+  }
+}
+
+BenchOptions bench_options(const po::variables_map& values) {
+  BenchOptions options;
+  options.gpu = text_or(values, "gpu", "");
+  options.peers = texts(values, "peer");
+  options.cold = values.count("warm") == 0;
+  options.rounds = values["rounds"].as<int>();
+  options.only_template = text_or(values, "template", "");
+  constexpr int kFewestRounds = 5;
+  if (options.rounds < kFewestRounds) {
+    throw Error(ErrorCode::invalid_argument, "--rounds: fewer than 5 say too little; give 5 or more");
+  }
+  return options;
+}
+
+}  // namespace
+
+int run_bench(const Arguments& arguments) {
+  po::options_description options("Options");
+  options.add_options()                                                                //
+      ("suite", po::value<std::string>()->value_name("FILE"), "the problems to time")  //
+      ("peer", po::value<std::vector<std::string>>()->value_name("NAME"),
+       "cublaslt_default, cublaslt_best, … (repeatable)")                                                         //
+      ("gpu", po::value<std::string>()->value_name("GPU"), "index or UUID; default: GPU 0")                       //
+      ("out", po::value<std::string>()->value_name("FILE"), "write the results there as JSON")                    //
+      ("warm", "operands in the L2 cache where they fit, instead of cold")                                        //
+      ("rounds", po::value<int>()->value_name("N")->default_value(BenchOptions{}.rounds), "interleaved batches")  //
+      ("template", po::value<std::string>()->value_name("NAME"), "only this template's configurations")           //
+      ("commit", po::value<std::string>()->value_name("TEXT")->default_value("unknown"), "noted in the results")  //
+      ("json", "print the results file instead of the table");
+  const auto values =
+      parse({.usage = "kiln bench --suite FILE [--peer NAME…] [--out FILE] [options]",
+             .summary = "Times what kiln query answers against other libraries. Needs a GPU; tunes nothing."},
+            options, arguments);
+  if (!values) return done;
+
+  Session session(*values);
+  const BenchOptions bench_with = bench_options(*values);
+  if (!bench_with.only_template.empty()) session.templates().find(bench_with.only_template);
+  const tuner::Suite suite = tuner::read_suite(required_text(*values, "suite"), session.templates());
+  refuse_unknown_peers(bench_with.peers, suite.op);
+  if (const DeviceChoice choice = choose_device(bench_with.gpu); !choice.present) {
+    throw Error(ErrorCode::no_device, "--gpu: " + bench_with.gpu + " is a profile; timing needs a GPU that is here");
+  }
+  const auto op = session.templates().find_op(suite.op);
+
+  Progress progress;
+  const InterruptScope interrupts;
+  Bench bench(session.options(), bench_with);
+  std::vector<Measured> rows;
+  for (std::size_t i = 0; i < suite.problems.size() && !InterruptScope::requested(); ++i) {
+    const tuner::SuiteProblem& entry = suite.problems[i];
+    const std::string text = short_text(*op, entry.problem);
+    progress.bar(static_cast<double>(i) / static_cast<double>(suite.problems.size()), text);
+    rows.push_back({.row = bench.bench_problem(entry.problem),
+                    .weight = entry.weight,
+                    .text = text,
+                    .roof = roofline(*op, entry.problem, bench.device())});
+    for (const std::string& warning : rows.back().row.warnings) progress.line(text + ": warning: " + warning);
+    for (const auto& [peer, why] : rows.back().row.peer_failures) progress.line(text + ": " + peer + ": " + why);
+  }
+  progress.bar(1, "done");
+
+  const Json file = results_file(suite, rows, bench, bench_with, (*values)["commit"].as<std::string>());
+  if (values->count("out") != 0) write_json((*values)["out"].as<std::string>(), file);
+  if (values->count("json") != 0) {
+    print_json(file);
+  } else {
+    std::cout << suite.name << " on " << bench.device().name << ", " << (bench_with.cold ? "cold" : "warm") << '\n';
+    print_results(rows, bench_with.peers);
+  }
+  if (InterruptScope::requested()) {
+    std::cerr << "Interrupted after " << rows.size() << " of " << suite.problems.size() << " problems.\n";
+    return interrupted;
+  }
+  const bool any_failed = std::any_of(rows.begin(), rows.end(), [](const Measured& m) { return !m.row.kiln; });
+  return any_failed ? failed : done;
+}
+
+}  // namespace kiln::cli

@@ -1,0 +1,87 @@
+#include "tuner/cli/problems.h"
+
+#include <algorithm>
+
+#include "kernel/op_spec.h"
+#include "kiln/error.h"
+
+namespace kiln::cli {
+namespace {
+
+void append(std::string& text, const std::string& name, const std::string& value) {
+  text += (text.empty() ? "" : ",") + name + "=" + value;
+}
+
+// The problem with one dim, dtype or choice left to its default.
+Problem without(const OpSpec& op, Problem problem, const std::string& field) {
+  problem.dims.erase(field);
+  problem.dtypes.erase(field);
+  problem.choices.erase(field);
+  return complete(op, std::move(problem));
+}
+
+// Whether leaving `field` out means the same problem. What cannot be left out counts as saying something.
+bool has_default(const OpSpec& op, const Problem& problem, const std::string& field) {
+  try {
+    return without(op, problem, field) == problem;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+Problem problem_from_flags(const TemplateSet& templates, const std::string& op, const std::string& fields) {
+  return problem_from_text(*templates.find_op(op), parse_problem_text(op, fields));
+}
+
+std::string short_text(const OpSpec& op, const Problem& problem) {
+  std::string text;
+  for (const DimSpec& dim : op.dims) {
+    const auto found = problem.dims.find(dim.name);
+    if (found == problem.dims.end()) continue;
+    if (dim.fallback && has_default(op, problem, dim.name)) continue;
+    append(text, dim.name, std::to_string(found->second));
+  }
+  const auto& dtypes = problem.dtypes;
+  const bool alike = std::all_of(dtypes.begin(), dtypes.end(),
+                                 [&](const auto& dtype) { return dtype.second == dtypes.begin()->second; });
+  if (alike && !dtypes.empty()) {
+    append(text, "dtype", std::string(to_string(dtypes.begin()->second)));
+  } else {
+    for (const auto& [name, dtype] : dtypes) append(text, name, std::string(to_string(dtype)));
+  }
+  for (const ChoiceSpec& choice : op.choices) {
+    const auto found = problem.choices.find(choice.name);
+    if (found != problem.choices.end() && found->second != choice.fallback) append(text, choice.name, found->second);
+  }
+  return text;
+}
+
+std::optional<Problem> sample_problem(const KernelTemplate& t, const cuda::DeviceInfo& device, std::int64_t extent,
+                                      std::size_t rule) {
+  Problem problem;
+  problem.op = t.op->name;
+  for (const DimSpec& dim : t.op->dims) {
+    if (!dim.fallback) problem.dims[dim.name] = std::max(extent, dim.min.value_or(extent));
+  }
+  if (rule < t.manifest.accept.size()) {
+    const AcceptRule& accept = t.manifest.accept[rule];
+    for (const auto& [name, values] : accept.dtypes) {
+      if (!values.empty()) problem.dtypes[name] = values.front();
+    }
+    for (const auto& [name, same] : accept.same_as) {
+      const auto found = problem.dtypes.find(same);
+      if (found != problem.dtypes.end()) problem.dtypes[name] = found->second;
+    }
+  }
+  try {
+    problem = complete(*t.op, std::move(problem));
+  } catch (const Error&) {
+    return std::nullopt;  // the op itself forbids such extents
+  }
+  if (!rejection(t, problem, device).empty()) return std::nullopt;
+  return problem;
+}
+
+}  // namespace kiln::cli
