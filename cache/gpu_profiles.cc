@@ -100,6 +100,12 @@ std::optional<cuda::DeviceInfo> gpu_profile(std::string_view name) {
   return std::nullopt;
 }
 
+std::vector<cuda::DeviceInfo> gpu_profiles() {
+  std::vector<cuda::DeviceInfo> devices;
+  for (const Profile& profile : read_profiles()) devices.push_back(profile.device);
+  return devices;
+}
+
 std::vector<std::string> gpu_profile_names() {
   std::vector<std::string> names;
   for (const Profile& profile : read_profiles()) names.push_back(profile.short_name);

@@ -118,4 +118,18 @@ bool OverlayStore::record_miss(const Miss& miss) {
   return false;
 }
 
+std::optional<std::string> OverlayStore::find_fact(const std::string& name) {
+  if (used_) {
+    if (auto ours = memory_.find_fact(name)) return ours;
+  }
+  return below_->find_fact(name);
+}
+
+bool OverlayStore::put_fact(const std::string& name, const std::string& value) {
+  if (below_->put_fact(name, value)) return true;
+  memory_.put_fact(name, value);
+  used_ = true;
+  return false;
+}
+
 }  // namespace kiln::cache

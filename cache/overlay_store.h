@@ -22,12 +22,14 @@ class OverlayStore : public Store {
   std::vector<Trial> trials(const std::string& hardware_class, const Problem& problem) override;
   std::vector<Trial> trials_of_template(const std::string& hardware_class, const std::string& template_name) override;
   std::vector<Miss> misses() override;
+  std::optional<std::string> find_fact(const std::string& name) override;
 
   // True when the store below has the row; false when only memory does.
   bool put_cubin(const StoredCubin& cubin) override;
   bool put_decision(const Decision& decision) override;
   bool put_trial(const Trial& trial) override;
   bool record_miss(const Miss& miss) override;
+  bool put_fact(const std::string& name, const std::string& value) override;
 
  private:
   // Beyond this, cubins that cannot be stored are compiled again when they are asked for again.

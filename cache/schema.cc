@@ -85,6 +85,11 @@ CREATE TABLE cubins (
   cubin        BLOB    NOT NULL
 ) STRICT;
 CREATE INDEX cubins_by_age ON cubins (last_used_us, bytes, key);
+
+CREATE TABLE facts (
+  name  TEXT NOT NULL PRIMARY KEY,
+  value TEXT NOT NULL
+) STRICT, WITHOUT ROWID;
 )sql";
 
 constexpr std::array kMigrations{kFirstSchema};
@@ -131,6 +136,9 @@ const char* const kAllMisses = "SELECT * FROM misses ORDER BY count DESC, proble
 const char* const kDeleteAnsweredMisses =
     "DELETE FROM misses WHERE EXISTS (SELECT 1 FROM decisions AS d WHERE d.hardware_class = misses.hardware_class AND "
     "d.problem_digest = misses.problem_digest AND d.evidence = ?1 AND d.unix_time >= misses.unix_time)";
+
+const char* const kFindFact = "SELECT value FROM facts WHERE name = ?1";
+const char* const kPutFact = "INSERT OR REPLACE INTO facts VALUES (?1, ?2)";
 
 const char* const kCountDecisions = "SELECT hardware_class, evidence, count(*) FROM decisions GROUP BY 1, 2";
 const char* const kCountTrials = "SELECT hardware_class, failure_kind IS NULL, count(*) FROM trials GROUP BY 1, 2";

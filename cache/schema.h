@@ -22,6 +22,8 @@ int schema_version();
 namespace sql {
 
 // Columns are read by position, in the order of CREATE TABLE.
+extern const char* const kFindFact;
+extern const char* const kPutFact;
 extern const char* const kFindCubin;
 extern const char* const kPutCubin;
 extern const char* const kDeleteCubin;

@@ -364,4 +364,12 @@ std::vector<Miss> SqliteStore::misses() {
   return read<std::vector<Miss>>([](Tables& tables) { return tables.misses(); });
 }
 
+std::optional<std::string> SqliteStore::find_fact(const std::string& name) {
+  return read<std::optional<std::string>>([&](Tables& tables) { return tables.find_fact(name); });
+}
+
+bool SqliteStore::put_fact(const std::string& name, const std::string& value) {
+  return write([&](Tables& tables) { tables.put_fact(name, value); }, options_.busy_timeout);
+}
+
 }  // namespace kiln::cache

@@ -41,6 +41,8 @@ class SqliteStore : public Store {
   std::vector<Trial> trials_of_template(const std::string& hardware_class, const std::string& template_name) override;
   bool record_miss(const Miss& miss) override;
   std::vector<Miss> misses() override;
+  std::optional<std::string> find_fact(const std::string& name) override;
+  bool put_fact(const std::string& name, const std::string& value) override;
 
  private:
   struct Connections;

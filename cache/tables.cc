@@ -362,4 +362,17 @@ std::int64_t Tables::delete_answered_misses() {
   return query->exec();
 }
 
+std::optional<std::string> Tables::find_fact(const std::string& name) {
+  Query query = database_.query(sql::kFindFact);
+  bind_all(*query, name);
+  if (!query->executeStep()) return std::nullopt;
+  return query->getColumn(0).getString();
+}
+
+void Tables::put_fact(const std::string& name, const std::string& value) {
+  Query query = database_.query(sql::kPutFact);
+  bind_all(*query, name, value);
+  query->exec();
+}
+
 }  // namespace kiln::cache

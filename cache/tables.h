@@ -60,6 +60,9 @@ class Tables {
   // Those that a measured decision has answered since; says how many.
   std::int64_t delete_answered_misses();
 
+  std::optional<std::string> find_fact(const std::string& name);
+  void put_fact(const std::string& name, const std::string& value);
+
   // How many rows the reading functions of this object have passed over.
   std::int64_t unreadable() const noexcept { return unreadable_; }
 
