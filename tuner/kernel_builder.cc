@@ -84,7 +84,6 @@ KernelBuilder::Pending& KernelBuilder::start(const std::string& key, const std::
     pending.built = std::move(built);
   } else {
     pending.outcome = compiler_.submit(request());
-    ++compiled_;
   }
   return pending;
 }
@@ -131,6 +130,10 @@ std::optional<std::variant<BuiltKernel, Failure>> KernelBuilder::wait(const std:
   if (!store_.put_cubin(stored)) log("tuner")->debug("the cubin of {} could not be stored", pending.description);
   pending.built = std::move(built);
   return pending.built;
+}
+
+void KernelBuilder::forget_built() {
+  std::erase_if(pending_, [](const auto& entry) { return entry.second.built.has_value(); });
 }
 
 std::string resources_to_text(const std::vector<jit::KernelResources>& resources,

@@ -51,7 +51,8 @@ class KernelBuilder {
   // everything in the request.
   std::optional<std::variant<BuiltKernel, Failure>> get(const jit::CompileRequest& request, const std::string& description,
                                                         const std::function<bool()>& stop);
-  int compiled() const noexcept { return compiled_; }
+  // Lets go of finished builds; the store has them. Call between problems, or a long run keeps every cubin in memory.
+  void forget_built();
 
  private:
   struct Pending {
@@ -70,7 +71,6 @@ class KernelBuilder {
   std::string nvrtc_version_;
   cuda::DeviceInfo device_;
   std::map<std::string, Pending> pending_;  // by kernel key
-  int compiled_ = 0;
 };
 
 // What a StoredCubin says of its kernels' resources, and back. Unknown or missing text is no resources and no warnings.

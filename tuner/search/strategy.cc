@@ -214,6 +214,11 @@ class Chooser {
 
 void History::record(std::size_t point, double us) { times_[point] = us; }
 
+std::size_t History::failures() const {
+  return static_cast<std::size_t>(
+      std::count_if(times_.begin(), times_.end(), [](const auto& entry) { return !std::isfinite(entry.second); }));
+}
+
 std::vector<std::size_t> History::best(std::size_t count) const {
   std::vector<std::pair<double, std::size_t>> order;
   for (const auto& [point, us] : times_) {

@@ -20,6 +20,7 @@ class History {
   void record(std::size_t point, double us);
   bool tried(std::size_t point) const { return times_.count(point) != 0; }
   std::size_t size() const noexcept { return times_.size(); }
+  std::size_t failures() const;
   // The fastest that did not fail, best first; equal times in the order of the points. At most `count`.
   std::vector<std::size_t> best(std::size_t count) const;
   double time(std::size_t point) const { return times_.at(point); }

@@ -15,6 +15,8 @@ namespace kiln::tuner {
 class MeasureSink {
  public:
   virtual ~MeasureSink() = default;
+  // Another process computes on the GPU: timings from here to the end of the job are not to be kept.
+  virtual void foreign_work() {}
   // The candidate's result is right; `error` is its relative Frobenius error, the worst over the checks.
   virtual void checked(std::size_t /*candidate*/, double /*error*/) {}
   // Once for each candidate, unless the run is stopped before it has a timing.
@@ -27,7 +29,7 @@ struct MeasureReport {
   std::map<std::string, Timing> peers;              // those that could be timed
   std::map<std::string, std::string> peer_failures;  // why the others could not
   std::vector<std::string> warnings;                // dirty rounds, less memory than wanted, …
-  bool foreign_work = false;                        // another process computed on the GPU meanwhile
+  bool foreign_work = false;                        // another process computed on the GPU meanwhile; no peer's timing holds
   bool stopped = false;
 };
 

@@ -129,9 +129,11 @@ void ProcessMeasurer::end_worker() {
 void ProcessMeasurer::renew() { end_worker(); }
 
 // NVML may see process ids of another namespace, so ours is told from others' by counting.
-bool ProcessMeasurer::foreign_work() const {
+void ProcessMeasurer::look_for_foreign_work(Run& run) {
   const std::size_t own = worker_ ? 1 : 0;
-  return cuda::nvml::foreign_processes(options_.gpu_uuid).size() > own;
+  if (run.report.foreign_work || cuda::nvml::foreign_processes(options_.gpu_uuid).size() <= own) return;
+  run.report.foreign_work = true;
+  run.sink.foreign_work();
 }
 
 MeasureReport ProcessMeasurer::measure(const MeasureJob& job, MeasureSink& sink) {
@@ -142,7 +144,7 @@ MeasureReport ProcessMeasurer::measure(const MeasureJob& job, MeasureSink& sink)
   // Each turn ends the job, or blames a candidate or the peers, so there are only so many.
   Step step = Step::worker_gone;
   while (step != Step::job_ended && (!run.pending.empty() || (run.with_peers && !job.peers.empty()))) {
-    run.report.foreign_work = foreign_work() || run.report.foreign_work;
+    look_for_foreign_work(run);
     ensure_worker();
     run.touch = Run::Touch::preparation;
     run.last_words.clear();
@@ -151,7 +153,7 @@ MeasureReport ProcessMeasurer::measure(const MeasureJob& job, MeasureSink& sink)
     do {
       step = wait_for_event(run);
     } while (step == Step::going_on);
-    run.report.foreign_work = foreign_work() || run.report.foreign_work;
+    look_for_foreign_work(run);
     if (run.report.stopped) break;
   }
   return run.report;
@@ -212,7 +214,10 @@ ProcessMeasurer::Step ProcessMeasurer::handle(const Event& event, Run& run) {
       run.checked[candidate()] = std::get<Timing>(event.outcome).error;
       run.sink.checked(candidate(), std::get<Timing>(event.outcome).error);
       break;
-    case Kind::ended: run.end(candidate(), event.outcome); break;
+    case Kind::ended:
+      if (std::holds_alternative<Timing>(event.outcome)) look_for_foreign_work(run);
+      run.end(candidate(), event.outcome);
+      break;
     case Kind::peer_ended: run.report.peers[event.text] = std::get<Timing>(event.outcome); break;
     case Kind::peer_failed: run.report.peer_failures[event.text] = event.detail; break;
     case Kind::warning: run.report.warnings.push_back(event.text); break;

@@ -45,7 +45,7 @@ class ProcessMeasurer : public Measurer {
   Step handle(const protocol::Event& event, Run& run);
   Step wait_for_event(Run& run);
   void blame(Run& run, FailureKind kind, const std::string& message);
-  bool foreign_work() const;
+  void look_for_foreign_work(Run& run);
 
   WorkerOptions options_;
   std::unique_ptr<Process> worker_;

@@ -1,0 +1,552 @@
+#include "tuner/problem_tuning.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+#include "kernel/launch_plan.h"
+#include "kernel/space.h"
+#include "kiln/error.h"
+#include "tuner/decision_rule.h"
+#include "tuner/measure/layout.h"
+#include "tuner/measure/peers.h"
+
+namespace kiln::tuner {
+namespace {
+
+constexpr std::size_t kFinalists = 3;
+constexpr int kSearchRounds = 5;
+constexpr int kFinalRounds = 7;
+// The part of a problem's time that the search may use; the rest is for the finalists.
+constexpr double kSearchShare = 0.7;
+// How many predicted candidates are really compiled: the model picks among what the compiler accepts.
+constexpr std::size_t kPredictedCandidates = 8;
+constexpr std::size_t kLastResorts = 4;
+constexpr double kFailed = std::numeric_limits<double>::infinity();
+
+std::int64_t unix_now() {
+  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+}
+
+}  // namespace
+
+// Takes what the measurer says into this problem's books, as it says it.
+class ProblemTuning::Sink : public MeasureSink {
+ public:
+  Sink(ProblemTuning& tuning, const std::vector<std::size_t>& points, std::map<std::size_t, Timing>* finals)
+      : tuning_(tuning), points_(points), finals_(finals) {}
+
+  void foreign_work() override {
+    if (tuning_.contended_) return;
+    tuning_.contended_ = true;
+    tuning_.observer_.warning("other processes compute on this GPU: what is measured now is not stored as measured");
+  }
+  void checked(std::size_t, double) override {
+    tuning_.observer_.progress("check", ++checked_, points_.size());
+  }
+  void ended(std::size_t candidate, const Outcome& outcome) override {
+    const std::size_t point = points_.at(candidate);
+    tuning_.record(point, outcome);
+    if (finals_ != nullptr && std::holds_alternative<Timing>(outcome)) (*finals_)[point] = std::get<Timing>(outcome);
+    tuning_.observer_.progress(finals_ == nullptr ? "measure" : "finalists", ++ended_, points_.size());
+  }
+  bool stop_requested() override {
+    return finals_ == nullptr ? tuning_.search_stopped() : tuning_.stop_rule_.stop();
+  }
+
+ private:
+  ProblemTuning& tuning_;
+  const std::vector<std::size_t>& points_;
+  std::map<std::size_t, Timing>* finals_;
+  std::size_t checked_ = 0;
+  std::size_t ended_ = 0;
+};
+
+ProblemTuning::ProblemTuning(const TuningParts& parts, const TuneOptions& options, KernelBuilder& builder,
+                             const StopRule& stop_rule, TuneObserver& observer, Problem problem)
+    : parts_(parts),
+      options_(options),
+      builder_(builder),
+      stop_rule_(stop_rule),
+      observer_(observer),
+      problem_(std::move(problem)),
+      hardware_class_(cuda::hardware_class(parts.device)),
+      started_(Clock::now()) {
+  result_.problem = problem_;
+}
+
+ProblemTuning::~ProblemTuning() = default;
+
+std::string ProblemTuning::name_of(std::size_t point) const {
+  return describe(space_->template_of(point).manifest.name, space_->points()[point].config);
+}
+
+TuneResult ProblemTuning::finished() {
+  result_.tried = static_cast<int>(history_.size());
+  result_.failures = static_cast<int>(history_.failures());
+  result_.seconds = std::chrono::duration<double>(Clock::now() - started_).count();
+  return result_;
+}
+
+TuneResult ProblemTuning::failed(const std::string& message) {
+  result_.failed = true;
+  result_.message = message;
+  return finished();
+}
+
+// ---- What is known before any work ----
+
+void ProblemTuning::prepare() {
+  started_ = Clock::now();
+  try {
+    look_up();
+    if (early_) return;
+    StrategyOptions strategy;
+    strategy.kind = options_.search;
+    strategy.max_candidates = static_cast<std::size_t>(std::max(1, options_.max_candidates));
+    strategy.seed = options_.seed;
+    strategy.seeds = known_good();
+    if (parts_.measurer == nullptr) {
+      proposal_ = shortlist(*space_, strategy.seeds, kPredictedCandidates + strategy.seeds.size());
+    } else {
+      strategy_ = make_strategy(*space_, strategy);
+      proposal_ = propose();
+    }
+    for (const std::size_t point : proposal_) {
+      builder_.prefetch(space_->template_of(point), problem_, space_->points()[point].config);
+    }
+  } catch (const Error& error) {
+    early_ = failed(error.what());
+  }
+}
+
+void ProblemTuning::look_up() {
+  op_ = parts_.templates->find_op(problem_.op);
+  problem_ = complete(*op_, problem_);
+  result_.problem = problem_;
+  if (computes_nothing(operand_layouts(*op_, problem_))) {
+    result_.message = "the result is empty: there is nothing to tune";
+    early_ = finished();
+    return;
+  }
+  if (options_.resume && answer_from_store()) return;
+
+  std::vector<TemplatePtr> accepted;
+  std::string reasons;
+  for (const TemplatePtr& t : parts_.templates->of_op(problem_.op)) {
+    const auto& wanted = options_.templates;
+    if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), t->manifest.name) == wanted.end()) continue;
+    if (const std::string reason = rejection(*t, problem_, parts_.device); !reason.empty()) {
+      reasons += "\n  " + t->manifest.name + ": " + reason;
+      continue;
+    }
+    accepted.push_back(t);
+  }
+  if (accepted.empty()) {
+    early_ = failed("no template accepts " + problem_.canonical() + (reasons.empty() ? ": none was asked for" : ":" + reasons));
+    return;
+  }
+  space_ = std::make_unique<SearchSpace>(std::move(accepted), problem_, parts_.device, [&] { return !stop_rule_.stop(); });
+  result_.space_size = space_->points().size();
+  if (space_->truncated()) observer_.warning("the space is too large to enumerate; a part of it is searched");
+  references_ = std::make_unique<References>(*parts_.templates, builder_, parts_.device, *op_, problem_);
+  if (options_.resume && parts_.measurer != nullptr) reuse_stored_trials();
+}
+
+// A decision is fresh when the same software made it for the template as it is now.
+bool ProblemTuning::answer_from_store() {
+  const std::optional<Decision> stored = parts_.store->find_decision(hardware_class_, problem_);
+  if (!stored || (parts_.measurer != nullptr && stored->evidence != Evidence::measured)) return false;
+  const auto& wanted = options_.templates;
+  if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), stored->template_name) == wanted.end()) return false;
+  // A measurement outranks any prediction, whatever driver it was made with.
+  const bool only_predicting = parts_.measurer == nullptr && stored->evidence == Evidence::measured;
+  if (!only_predicting && stored->versions != parts_.versions) return false;
+  try {
+    const TemplatePtr t = parts_.templates->find(stored->template_name);
+    if (t->digest != stored->template_digest) return false;
+    if (!rejection(*t, problem_, parts_.device).empty()) return false;
+    if (!illegal_reason(*t, problem_, stored->config, parts_.device).empty()) return false;
+  } catch (const Error&) {
+    return false;  // a template that is gone answers nothing
+  }
+  result_.from_store = true;
+  result_.template_name = stored->template_name;
+  result_.config = to_text(stored->config);
+  result_.measured = stored->evidence == Evidence::measured;
+  result_.time_us = stored->time_us;
+  result_.spread = stored->spread;
+  result_.baseline = stored->baseline;
+  result_.baseline_us = stored->baseline_us;
+  early_ = finished();
+  return true;
+}
+
+void ProblemTuning::reuse_stored_trials() {
+  for (const Trial& trial : parts_.store->trials(hardware_class_, problem_)) {
+    if (trial.evidence != Evidence::measured || trial.versions != parts_.versions) continue;
+    const std::optional<std::size_t> point = space_->find(trial.template_name, trial.config);
+    if (!point || space_->template_of(*point).digest != trial.template_digest) continue;
+    if (trial.timing) {
+      history_.record(*point, trial.timing->median_us);
+      timings_[*point] = *trial.timing;
+    } else if (trial.failure && trial.failure->kind != FailureKind::out_of_memory) {
+      history_.record(*point, kFailed);
+      if (trial.failure->kind == FailureKind::resources) faulty_.push_back(*point);
+    }
+  }
+}
+
+// The stored winner of this problem, which a challenger must beat, and that of the nearest one.
+std::vector<std::size_t> ProblemTuning::known_good() {
+  std::vector<std::size_t> points;
+  const auto find = [&](const Decision& decision) {
+    return space_->find(decision.template_name, decision.config);
+  };
+  if (const auto stored = parts_.store->find_decision(hardware_class_, problem_)) {
+    if (const auto point = find(*stored)) {
+      points.push_back(*point);
+      if (stored->evidence == Evidence::measured) incumbent_ = point;
+    }
+  }
+  double nearest = kFailed;
+  std::optional<std::size_t> neighbour;
+  for (const Decision& decision : parts_.store->decisions(problem_.op, hardware_class_)) {
+    if (decision.evidence != Evidence::measured) continue;
+    const std::optional<double> away = problem_distance(*op_, problem_, decision.problem);
+    if (!away || *away >= nearest || *away == 0) continue;
+    if (const auto point = find(decision)) {
+      nearest = *away;
+      neighbour = point;
+    }
+  }
+  if (neighbour && std::find(points.begin(), points.end(), *neighbour) == points.end()) points.push_back(*neighbour);
+  return points;
+}
+
+// ---- The search ----
+
+bool ProblemTuning::share_used() const { return search_end_ && Clock::now() >= *search_end_; }
+
+// A problem's share may end a search, never keep it from measuring anything at all.
+bool ProblemTuning::search_stopped() const {
+  return stop_rule_.stop() || (share_used() && !timings_.empty());
+}
+
+std::vector<std::size_t> ProblemTuning::propose() {
+  std::size_t room = std::numeric_limits<std::size_t>::max();
+  if (options_.search != SearchKind::exhaustive) {
+    const auto most = static_cast<std::size_t>(std::max(1, options_.max_candidates));
+    room = history_.size() >= most ? 0 : most - history_.size();
+  }
+  return room == 0 ? std::vector<std::size_t>{} : strategy_->propose(history_, room);
+}
+
+std::optional<TuneResult> ProblemTuning::execute(std::optional<Clock::duration> share,
+                                                 const std::function<void()>& while_measuring) {
+  if (early_) return early_;
+  started_ = Clock::now();
+  if (share) search_end_ = started_ + std::chrono::duration_cast<Clock::duration>(*share * kSearchShare);
+  while_measuring_ = while_measuring;
+  try {
+    if (parts_.measurer == nullptr) {
+      predict();
+    } else {
+      search();
+      measure_rest();
+      measure_finalists();
+    }
+    return decide();
+  } catch (const Error& error) {
+    return failed(error.what());
+  }
+}
+
+void ProblemTuning::search() {
+  while (!proposal_.empty() && !search_stopped()) {
+    measure(proposal_, Faults::refuse);
+    proposal_ = propose();
+  }
+}
+
+std::optional<BuiltKernel> ProblemTuning::build(std::size_t point) {
+  const auto outcome = builder_.get(space_->template_of(point), problem_, space_->points()[point].config,
+                                    [&] { return search_stopped(); });
+  if (!outcome) return std::nullopt;
+  if (const auto* failure = std::get_if<Failure>(&*outcome)) {
+    record(point, *failure);
+    return std::nullopt;
+  }
+  const BuiltKernel& built = std::get<BuiltKernel>(*outcome);
+  const auto [entry, is_new] = footprints_.try_emplace(point);
+  Footprint& footprint = entry->second;
+  footprint.registers = built.registers();
+  footprint.spill_bytes = built.spill_bytes();
+  footprint.shared_bytes = built.static_shared_bytes();
+  result_.compiled += is_new ? 1 : 0;
+  return built;
+}
+
+// Whether it can be launched at all is seen here, before any GPU is asked.
+std::optional<Candidate> ProblemTuning::make_candidate(std::size_t point, Faults faults) {
+  const KernelTemplate& t = space_->template_of(point);
+  const Config& config = space_->points()[point].config;
+  std::optional<BuiltKernel> built = build(point);
+  if (!built) return std::nullopt;
+  if (const std::string fault = built->resource_fault(); !fault.empty() && faults == Faults::refuse) {
+    faulty_.push_back(point);
+    record(point, Failure{.kind = FailureKind::resources, .message = fault, .log = {}});
+    return std::nullopt;
+  }
+  try {
+    unsigned dynamic_bytes = 0;
+    for (const PlannedLaunch& launch :
+         build_plan(t, t.manifest.launches, problem_, config, parts_.device, EncodeMaps::no).launches) {
+      dynamic_bytes = std::max(dynamic_bytes, launch.shared_bytes);
+    }
+    footprints_[point].shared_bytes += static_cast<int>(dynamic_bytes);
+  } catch (const Error& error) {
+    record(point, Failure{.kind = FailureKind::rejected, .message = error.what(), .log = {}});
+    return std::nullopt;
+  }
+  Candidate candidate;
+  candidate.template_name = t.manifest.name;
+  candidate.template_digest = t.digest;
+  candidate.config = config;
+  candidate.code = std::move(built->code);
+  return candidate;
+}
+
+void ProblemTuning::measure(const std::vector<std::size_t>& points, Faults faults) {
+  for (const std::size_t point : points) {
+    builder_.prefetch(space_->template_of(point), problem_, space_->points()[point].config);
+  }
+  MeasureJob job;
+  std::vector<std::size_t> built;
+  for (std::size_t i = 0; i < points.size() && !search_stopped(); ++i) {
+    if (share_used() && !built.empty()) break;
+    std::optional<Candidate> candidate = make_candidate(points[i], faults);
+    observer_.progress("compile", i + 1, points.size());
+    if (!candidate) continue;
+    const auto reference = references_->prepare(space_->template_of(points[i]), [&] { return search_stopped(); });
+    if (!reference) return;
+    if (const auto* failure = std::get_if<Failure>(&*reference)) {
+      record(points[i], *failure);
+      continue;
+    }
+    candidate->reference = std::get<std::size_t>(*reference);
+    job.candidates.push_back(std::move(*candidate));
+    built.push_back(points[i]);
+  }
+  if (while_measuring_) {
+    while_measuring_();
+    while_measuring_ = {};
+  }
+  if (!built.empty()) run_job(std::move(job), built, nullptr);
+}
+
+void ProblemTuning::run_job(MeasureJob job, const std::vector<std::size_t>& points,
+                            std::map<std::size_t, Timing>* finals) {
+  job.problem = problem_;
+  job.cold = options_.cold;
+  job.seed = options_.seed;
+  job.candidate_deadline = options_.candidate_deadline;
+  job.rounds = finals == nullptr ? kSearchRounds : kFinalRounds;
+  job.screen = finals == nullptr;
+  references_->give_to(job);
+  Sink sink(*this, points, finals);
+  MeasureReport report = parts_.measurer->measure(job, sink);
+  for (const std::string& warning : report.warnings) observer_.warning(warning);
+  for (const auto& [peer, why] : report.peer_failures) log("tuner")->info("baseline {}: {}", peer, why);
+  if (finals != nullptr) peers_ = std::move(report.peers);
+}
+
+// Memory may be free now that was not; and where everything spills, the least bad must do.
+void ProblemTuning::measure_rest() {
+  if (!out_of_memory_.empty() && !search_stopped()) {
+    parts_.measurer->renew();
+    measure(std::exchange(out_of_memory_, {}), Faults::refuse);
+  }
+  if (history_.best(1).empty() && !faulty_.empty() && !search_stopped()) {
+    std::vector<std::size_t> last_resorts = faulty_;
+    if (last_resorts.size() > kLastResorts) last_resorts.resize(kLastResorts);
+    measure(last_resorts, Faults::accept);
+  }
+}
+
+std::vector<std::size_t> ProblemTuning::finalists() const {
+  std::vector<std::size_t> points = history_.best(kFinalists);
+  if (incumbent_ && history_.tried(*incumbent_) && std::isfinite(history_.time(*incumbent_)) &&
+      std::find(points.begin(), points.end(), *incumbent_) == points.end()) {
+    points.push_back(*incumbent_);
+  }
+  return points;
+}
+
+void ProblemTuning::measure_finalists() {
+  // A finalist that fails in the fresh process makes room for the next, so this may take more than one turn.
+  for (int turn = 0; turn < 3 && finals_.empty() && !stop_rule_.stop(); ++turn) {
+    const std::vector<std::size_t> points = finalists();
+    if (points.empty()) return;
+    search_end_.reset();
+    MeasureJob job;
+    std::vector<std::size_t> built;
+    for (const std::size_t point : points) {
+      std::optional<Candidate> candidate = make_candidate(point, Faults::accept);
+      if (!candidate) continue;
+      const auto reference = references_->prepare(space_->template_of(point), [&] { return stop_rule_.stop(); });
+      if (!reference || std::holds_alternative<Failure>(*reference)) return;
+      candidate->reference = std::get<std::size_t>(*reference);
+      job.candidates.push_back(std::move(*candidate));
+      built.push_back(point);
+    }
+    const std::vector<std::string> known = peer_names(problem_.op);
+    if (std::find(known.begin(), known.end(), options_.baseline) != known.end()) job.peers = {options_.baseline};
+    parts_.measurer->renew();
+    if (!built.empty()) run_job(std::move(job), built, &finals_);
+  }
+}
+
+// ---- Prediction ----
+
+void ProblemTuning::predict() {
+  for (std::size_t i = 0; i < proposal_.size() && !stop_rule_.stop(); ++i) {
+    const std::size_t point = proposal_[i];
+    const std::optional<Candidate> candidate = make_candidate(point, Faults::refuse);
+    observer_.progress("compile", i + 1, proposal_.size());
+    if (!candidate) continue;
+    Timing timing;
+    timing.median_us = timing.min_us = timing.max_us = space_->points()[point].predicted_us;
+    record(point, timing);
+  }
+}
+
+// ---- Books and decision ----
+
+void ProblemTuning::record(std::size_t point, const Outcome& outcome) {
+  const auto* timing = std::get_if<Timing>(&outcome);
+  std::string failure_text;
+  if (timing != nullptr) {
+    // A template without a cost model predicts 0, which must not look like the fastest of all.
+    const bool unknown = parts_.measurer == nullptr && timing->median_us <= 0;
+    history_.record(point, unknown ? std::numeric_limits<double>::max() : timing->median_us);
+    timings_[point] = *timing;
+  } else {
+    const Failure& failure = std::get<Failure>(outcome);
+    history_.record(point, kFailed);
+    timings_.erase(point);
+    failure_text = fmt::format("{}: {}", to_string(failure.kind), failure.message);
+    if (failure.kind == FailureKind::out_of_memory) out_of_memory_.push_back(point);
+    if (first_failure_.empty()) first_failure_ = name_of(point) + ": " + failure_text;
+    log("tuner")->info("discarded {}: {}", name_of(point), failure_text);
+  }
+  store_trial(point, parts_.measurer == nullptr ? Evidence::predicted : Evidence::measured, outcome);
+  observer_.trial_ended(name_of(point), timing != nullptr ? timing->median_us : 0, failure_text);
+}
+
+void ProblemTuning::store_trial(std::size_t point, Evidence evidence, const Outcome& outcome) {
+  // A time taken beside other work says nothing of the candidate; a failure still does.
+  if (contended_ && std::holds_alternative<Timing>(outcome)) return;
+  const KernelTemplate& t = space_->template_of(point);
+  const Footprint footprint = footprints_[point];
+  Trial trial;
+  trial.hardware_class = hardware_class_;
+  trial.problem = problem_.canonical();
+  trial.template_name = t.manifest.name;
+  trial.template_digest = t.digest;
+  trial.config = space_->points()[point].config;
+  trial.evidence = evidence;
+  if (const auto* timing = std::get_if<Timing>(&outcome)) trial.timing = *timing;
+  if (const auto* failure = std::get_if<Failure>(&outcome)) trial.failure = *failure;
+  trial.registers = footprint.registers;
+  trial.spill_bytes = footprint.spill_bytes;
+  trial.shared_bytes = footprint.shared_bytes;
+  trial.versions = parts_.versions;
+  trial.unix_time = unix_now();
+  if (!parts_.store->put_trial(trial)) observer_.warning("a trial could not be stored in " + parts_.store->location());
+}
+
+std::optional<TuneResult> ProblemTuning::decide() {
+  const std::map<std::size_t, Timing>& measured = finals_.empty() ? timings_ : finals_;
+  if (measured.empty()) {
+    if (stop_rule_.stop()) return std::nullopt;
+    return failed("no candidate is usable; the first failure was " + first_failure_);
+  }
+
+  std::vector<std::size_t> order;
+  for (const auto& [point, timing] : measured) order.push_back(point);
+  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return space_->precedes(a, b); });
+  std::vector<Timing> timings;
+  std::optional<std::size_t> incumbent;
+  for (const std::size_t point : order) {
+    if (point == incumbent_) incumbent = timings.size();
+    timings.push_back(measured.at(point));
+    // As in record(): an unknown prediction is last.
+    if (timings.back().median_us <= 0) timings.back().median_us = std::numeric_limits<double>::max();
+  }
+  const double noise = parts_.measurer == nullptr ? 0 : options_.noise;
+  const std::size_t winner = order[choose_winner(timings, incumbent, noise)];
+  const Decision decision = make_decision(winner, measured.at(winner));
+
+  result_.template_name = decision.template_name;
+  result_.config = to_text(decision.config);
+  result_.measured = decision.evidence == Evidence::measured;
+  result_.time_us = decision.time_us;
+  result_.spread = decision.spread;
+  result_.error = measured.at(winner).error;
+  result_.baseline = decision.baseline;
+  result_.baseline_us = decision.baseline_us;
+  if (contended_) {
+    result_.message = "not stored: other processes computed on the GPU meanwhile";
+  } else if (!parts_.store->put_decision(decision)) {
+    result_.message = "not stored: " + parts_.store->location() + " cannot be written";
+  }
+  log("tuner")->info("{}: {} {:.2f} us, {} ties", problem_.canonical(), name_of(winner), decision.time_us,
+                     decision.ties.size());
+  return finished();
+}
+
+Decision ProblemTuning::make_decision(std::size_t winner, const Timing& timing) const {
+  const KernelTemplate& t = space_->template_of(winner);
+  Decision decision;
+  decision.hardware_class = hardware_class_;
+  decision.problem = problem_;
+  decision.template_name = t.manifest.name;
+  decision.template_digest = t.digest;
+  decision.config = space_->points()[winner].config;
+  decision.evidence = parts_.measurer == nullptr ? Evidence::predicted : Evidence::measured;
+  decision.time_us = timing.median_us;
+  decision.spread = timing.spread;
+  decision.samples = timing.batches;
+  if (const auto peer = peers_.find(options_.baseline); peer != peers_.end() && timing.median_us > 0) {
+    decision.baseline = peer->first;
+    decision.baseline_us = peer->second.median_us;
+    decision.margin = peer->second.median_us / timing.median_us - 1;
+  }
+  decision.ties = ties_of(winner, timing.median_us);
+  decision.trials = static_cast<int>(history_.size());
+  decision.versions = parts_.versions;
+  decision.unix_time = unix_now();
+  decision.origin = "tune";
+  return decision;
+}
+
+// The finals' times where there are some: those of the search were taken at another moment.
+std::vector<std::string> ProblemTuning::ties_of(std::size_t winner, double winner_us) const {
+  std::vector<std::size_t> points;
+  for (const auto& [point, timing] : timings_) {
+    const auto final_timing = finals_.find(point);
+    const double us = final_timing == finals_.end() ? timing.median_us : final_timing->second.median_us;
+    if (point != winner && us > 0 && is_tie(us, winner_us, options_.noise)) points.push_back(point);
+  }
+  std::sort(points.begin(), points.end(), [&](std::size_t a, std::size_t b) { return space_->precedes(a, b); });
+  std::vector<std::string> names;
+  for (const std::size_t point : points) names.push_back(name_of(point));
+  return names;
+}
+
+}  // namespace kiln::tuner

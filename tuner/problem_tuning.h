@@ -1,0 +1,103 @@
+// One problem's way through a tuning run: look into the store, search, measure, decide. Not thread-safe.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "tuner/references.h"
+#include "tuner/search/strategy.h"
+#include "tuner/tuning.h"
+
+namespace kiln::tuner {
+
+class ProblemTuning {
+ public:
+  using Clock = std::chrono::steady_clock;
+
+  // Everything given by reference must outlive it.
+  ProblemTuning(const TuningParts& parts, const TuneOptions& options, KernelBuilder& builder, const StopRule& stop_rule,
+                TuneObserver& observer, Problem problem);
+  ~ProblemTuning();
+
+  // Looks into the store, enumerates, and starts compiling the first candidates. A problem that cannot be tuned is a
+  // result, which execute() then gives.
+  void prepare();
+  // Does the rest, within `share` where there is one. `while_measuring` is called once, when this problem's first batch
+  // is compiled and the compilers are free. Empty when the run was stopped before anything usable was known. A device that
+  // no longer serves makes a failed result.
+  std::optional<TuneResult> execute(std::optional<Clock::duration> share, const std::function<void()>& while_measuring);
+
+ private:
+  class Sink;
+  struct Footprint {
+    int registers = 0;
+    int spill_bytes = 0;
+    int shared_bytes = 0;
+  };
+
+  void look_up();
+  bool answer_from_store();
+  void reuse_stored_trials();
+  std::vector<std::size_t> known_good();
+
+  bool share_used() const;
+  bool search_stopped() const;
+  std::vector<std::size_t> propose();
+  void search();
+  std::optional<BuiltKernel> build(std::size_t point);
+  enum class Faults { refuse, accept };
+  std::optional<Candidate> make_candidate(std::size_t point, Faults faults);
+  void measure(const std::vector<std::size_t>& points, Faults faults);
+  void measure_rest();
+  void measure_finalists();
+  std::vector<std::size_t> finalists() const;
+  void run_job(MeasureJob job, const std::vector<std::size_t>& points, std::map<std::size_t, Timing>* finals);
+
+  void predict();
+  void record(std::size_t point, const Outcome& outcome);
+  void store_trial(std::size_t point, Evidence evidence, const Outcome& outcome);
+
+  std::optional<TuneResult> decide();
+  Decision make_decision(std::size_t winner, const Timing& timing) const;
+  std::vector<std::string> ties_of(std::size_t winner, double winner_us) const;
+  TuneResult failed(const std::string& message);
+  TuneResult finished();
+  std::string name_of(std::size_t point) const;
+
+  const TuningParts& parts_;
+  const TuneOptions& options_;
+  KernelBuilder& builder_;
+  const StopRule& stop_rule_;
+  TuneObserver& observer_;
+  Problem problem_;
+  std::string hardware_class_;
+  Clock::time_point started_;
+  std::optional<Clock::time_point> search_end_;
+  std::function<void()> while_measuring_;
+  TuneResult result_;
+  std::optional<TuneResult> early_;  // an answer before any work
+
+  std::shared_ptr<const OpSpec> op_;
+  std::unique_ptr<SearchSpace> space_;
+  std::unique_ptr<Strategy> strategy_;
+  std::unique_ptr<References> references_;
+  std::vector<std::size_t> proposal_;  // the first batch, compiling
+  std::optional<std::size_t> incumbent_;
+  History history_;
+  std::map<std::size_t, Timing> timings_;
+  std::map<std::size_t, Timing> finals_;
+  std::map<std::size_t, Footprint> footprints_;
+  std::map<std::string, Timing> peers_;
+  std::vector<std::size_t> faulty_;  // compiled with spills or serialised wgmma: measured when nothing else is left
+  std::vector<std::size_t> out_of_memory_;
+  std::string first_failure_;
+  bool contended_ = false;
+};
+
+}  // namespace kiln::tuner
