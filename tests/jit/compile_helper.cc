@@ -47,7 +47,7 @@ int fake_compiler() {
     if (order == "hang") wait_for_ever();
     if (order == "exit") return 3;
     if (order == "grow") hoard.append(std::size_t{64} << 20, 'x');
-    if (order == "nap") std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    if (order == "nap") std::this_thread::sleep_for(std::chrono::milliseconds(50));
     if (order == "garbage") {
       channel.send(Json("not an outcome"));
       continue;
