@@ -2,6 +2,7 @@
 
 #include "cache/gpu_profiles.h"
 #include "cache/presets.h"
+#include "cuda/driver.h"
 #include "kiln/version.h"
 
 namespace kiln::cli {
@@ -27,6 +28,7 @@ Lookup Session::lookup(const DeviceChoice& choice) {
   }
   context.device = choice.device;
   context.versions.kiln = kVersion;
+  if (choice.present) context.versions.driver = cuda::driver().version;
   return Lookup(std::move(context));
 }
 

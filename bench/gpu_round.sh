@@ -1,0 +1,167 @@
+#!/usr/bin/env bash
+# One round on a GPU machine, from the folder that `./dev portable` made: tests, compute-sanitizer, tuning, benchmarks.
+#
+#   portable/bench/gpu_round.sh OUT_DIR [PART…]
+#
+# Parts, in this order when none is named: devices tests sanitize tune bench overhead compile query. Each has a time limit
+# of its own and a log in OUT_DIR; a part that fails or cannot run says so at the end, and the exit status is then 1.
+# LIMIT_<PART> (seconds) changes a limit, SUITES the suites ("gemm_small gemm_llm"), BUDGET the tuning budget of each suite.
+set -uo pipefail
+
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+readonly here
+[[ $# -ge 1 ]] || {
+  echo "usage: $0 OUT_DIR [PART…]" >&2
+  exit 2
+}
+mkdir -p "$1" && out=$(cd "$1" && pwd) || exit 2
+readonly out
+shift
+parts=("$@")
+((${#parts[@]})) || parts=(devices tests sanitize tune bench overhead compile query)
+
+readonly suites=${SUITES:-gemm_small}
+readonly budget=${BUDGET:-240s}
+export KILN_CACHE=${KILN_CACHE:-$out/kiln.db}
+commit=$(cat "$here/COMMIT" 2>/dev/null || echo unknown)
+readonly commit
+summary=()
+failed=0
+
+# One line of the summary.
+note() { summary+=("$(printf '%-10s %-8s %s' "$1" "$2" "$3")"); }
+
+# run PART LIMIT COMMAND…: into PART.log, by the clock. The last line of the log is the summary's.
+run() {
+  local part=$1 limit=$2 start=$SECONDS code=0
+  shift 2
+  local override=LIMIT_${part^^}
+  limit=${!override:-$limit}
+  timeout --kill-after=10 "$limit" "$@" >"$out/$part.log" 2>&1 || code=$?
+  local took="$((SECONDS - start)) s" last
+  last=$(grep -v '^[[:space:]]*$' "$out/$part.log" | tail -n 1 | cut -c 1-160)
+  case $code in
+    0) note "$part" ok "$took  $last" ;;
+    124 | 137)
+      note "$part" TIMEOUT "after $limit s; see $part.log: $last"
+      failed=1
+      ;;
+    *)
+      note "$part" "FAILED" "exit $code, $took; see $part.log: $last"
+      failed=1
+      ;;
+  esac
+  return "$code"
+}
+
+gpu_tests() {
+  local program code=0 found=0
+  for program in "$here"/bin/*gpu_test*; do
+    [[ -x $program ]] || continue
+    found=1
+    echo "== $(basename "$program")"
+    (cd "$here" && "$program" --gtest_brief=1 "$@") || code=1
+  done
+  ((found)) || {
+    echo "there is no GPU test program in $here/bin"
+    return 1
+  }
+  return "$code"
+}
+
+find_sanitizer() {
+  command -v compute-sanitizer && return
+  local candidate
+  for candidate in "${CUDA_HOME:-/nonexistent}"/bin/compute-sanitizer /usr/local/cuda*/bin/compute-sanitizer \
+    /usr/local/cuda*/compute-sanitizer/compute-sanitizer; do
+    [[ -x $candidate ]] && echo "$candidate" && return
+  done
+  return 1
+}
+
+# The small cases of the GPU tests under each tool. Tests whose names say Small are written to be quick enough for it.
+sanitize() {
+  local tool program sanitizer=$1 code=0
+  for tool in memcheck racecheck synccheck; do
+    for program in "$here"/bin/*gpu_test*; do
+      [[ -x $program ]] || continue
+      "$program" --gtest_list_tests --gtest_filter='*Small*' 2>/dev/null | grep -q '^ ' || continue
+      echo "== $tool $(basename "$program")"
+      "$sanitizer" --tool "$tool" --error-exitcode 9 --print-limit 20 "$program" --gtest_filter='*Small*' \
+        --gtest_brief=1 || code=1
+    done
+  done
+  return "$code"
+}
+
+tune_suites() {
+  local suite code=0
+  for suite in $suites; do
+    echo "== $suite"
+    "$here/bin/kiln" tune --suite "$here/bench/suites/$suite.toml" --budget "$budget" || code=$?
+  done
+  echo "== again, wholly from the database"
+  for suite in $suites; do "$here/bin/kiln" tune --suite "$here/bench/suites/$suite.toml" --budget 60s || code=$?; done
+  "$here/bin/kiln" cache export "$out/results.json" || code=$?
+  return "$code"
+}
+
+bench_suites() {
+  local suite code=0
+  for suite in $suites; do
+    "$here/bin/kiln" bench --suite "$here/bench/suites/$suite.toml" --peer cublaslt_default --peer cublaslt_best \
+      --commit "$commit" --out "$out/$suite.json" || code=$?
+  done
+  return "$code"
+}
+
+benchmark() {
+  "$here/bin/$1" --benchmark_out="$out/$1.json" --benchmark_out_format=json "${@:2}" || return
+  # Google Benchmark ends well even when every case was skipped.
+  ! grep -q '"error_occurred": true' "$out/$1.json"
+}
+
+# Functions, run under `timeout`, need a shell of their own.
+export here out suites budget commit
+export -f gpu_tests sanitize tune_suites bench_suites benchmark
+in_shell() { printf '%s\n' bash -c 'set -uo pipefail; "$@"' bash "$@"; }
+call() {
+  local part=$1 limit=$2 words
+  shift 2
+  mapfile -t words < <(in_shell "$@")
+  run "$part" "$limit" "${words[@]}"
+}
+
+for part in "${parts[@]}"; do
+  case $part in
+    devices) run devices 60 "$here/bin/kiln" devices ;;
+    tests) call tests 420 gpu_tests ;;
+    sanitize)
+      if sanitizer=$(find_sanitizer); then
+        call sanitize 540 sanitize "$sanitizer"
+      else
+        note sanitize SKIPPED "compute-sanitizer is not on this machine (PATH, CUDA_HOME, /usr/local/cuda*)"
+        failed=1
+      fi
+      ;;
+    tune) call tune 560 tune_suites ;;
+    bench) call bench 420 bench_suites ;;
+    overhead) call overhead 120 benchmark launch_overhead --benchmark_enable_random_interleaving=true ;;
+    compile) call compile 240 benchmark compile_speed ;;
+    query) call query 60 benchmark query_latency ;;
+    *)
+      note "$part" UNKNOWN "parts are devices tests sanitize tune bench overhead compile query"
+      failed=1
+      ;;
+  esac
+done
+
+echo
+[[ -s $out/tune.log ]] && sed -n '/^problem/,$p' "$out/tune.log" | head -n 60
+[[ -s $out/bench.log ]] && tail -n 60 "$out/bench.log"
+[[ -s $out/overhead.log ]] && grep -E '_median|error' "$out/overhead.log"
+[[ -s $out/compile.log ]] && grep -E '^[A-Z][A-Za-z0-9]+/' "$out/compile.log"
+[[ -s $out/query.log ]] && grep -E '^(Query|Version)' "$out/query.log"
+echo
+printf '%s\n' "${summary[@]}"
+exit "$failed"

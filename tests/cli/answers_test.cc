@@ -1,0 +1,162 @@
+// The commands that answer without a GPU: listings, compile, predictive tuning, query and the cache's upkeep.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+#include "base/json.h"
+#include "tests/cli/run_kiln.h"
+
+namespace kiln::test {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr const char* kProblem = "m=256,n=256,k=256,dtype=bf16";
+
+Json parsed(const Ended& ended) {
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  return Json::parse(ended.out, nullptr, false);
+}
+
+TEST(Answers, QueryOfAProfileNeedsNoGpuAndLeavesNoTrace) {
+  const Machine machine;
+  const Json answer = parsed(machine.kiln({"query", "--gpu", "h200", "--problem", kProblem, "--json"}));
+  EXPECT_EQ(answer["op"], "gemm");
+  EXPECT_FALSE(answer["template"].get<std::string>().empty());
+  EXPECT_GT(answer["expected_us"].get<double>(), 0);
+  EXPECT_FALSE(std::filesystem::exists(machine.database()));
+}
+
+TEST(Answers, ExplainSaysWhyBetterRungsDidNotAnswer) {
+  const Machine machine;
+  const Ended ended = machine.kiln({"query", "--gpu", "h200", "--problem", kProblem, "--explain"});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+  EXPECT_THAT(ended.out, AllOf(HasSubstr("why not better"), HasSubstr("exact_measured"), HasSubstr("roofline")));
+}
+
+TEST(Answers, EveryProfileAnswers) {
+  const Machine machine;
+  const Ended devices = machine.kiln({"devices", "--json"});
+  const Json listed = Json::parse(devices.out);
+  ASSERT_GE(listed["profiles"].size(), 8U);
+  for (const Json& profile : listed["profiles"]) {
+    const Ended ended = machine.kiln({"query", "--gpu", profile["profile"], "--problem", kProblem});
+    EXPECT_EQ(ended.code, 0) << profile["profile"] << ": " << ended.err;
+  }
+}
+
+TEST(Answers, TemplatesAreListedByOp) {
+  const Machine machine;
+  const Json list = parsed(machine.kiln({"template", "list", "--json"}));
+  std::vector<std::string> names;
+  for (const Json& entry : list) names.push_back(entry["template"]);
+  EXPECT_THAT(names, testing::IsSupersetOf({"reference_gemm", "simt_gemm", "sm80_gemm", "sm90_gemm"}));
+}
+
+TEST(Answers, ShowCountsTheSpaceBeforeAndAfterEachConstraint) {
+  const Machine machine;
+  const Json shown =
+      parsed(machine.kiln({"template", "show", "sm80_gemm", "--gpu", "a100", "--problem", kProblem, "--json"}));
+  double before = shown["raw_space"];
+  ASSERT_FALSE(shown["steps"].empty());
+  for (const Json& step : shown["steps"]) {
+    EXPECT_EQ(step["before"].get<double>(), before);
+    EXPECT_LE(step["after"].get<double>(), before);
+    before = step["after"];
+  }
+  EXPECT_GT(before, 0);
+}
+
+TEST(Answers, CompileReportsResourcesAndWritesThePtxAndTheCubin) {
+  const Machine machine;
+  const auto ptx = machine.folder() / "kernel.ptx";
+  const auto cubin = machine.folder() / "kernel.cubin";
+  const Json report = parsed(machine.kiln({"compile", "simt_gemm", "--arch", "sm_80", "--problem", kProblem, "--ptx",
+                                           ptx.string(), "--cubin", cubin.string(), "--json"}));
+  EXPECT_EQ(report["target"], "sm_80");
+  ASSERT_FALSE(report["kernels"].empty());
+  EXPECT_GT(report["kernels"][0]["registers"].get<int>(), 0);
+  EXPECT_EQ(report["kernels"][0]["spill_store_bytes"], 0);
+  EXPECT_EQ(std::filesystem::file_size(cubin), report["cubin_bytes"].get<std::uintmax_t>());
+  EXPECT_GT(std::filesystem::file_size(ptx), 0U);
+}
+
+TEST(Answers, CompileRefusesAnIllegalConfiguration) {
+  const Machine machine;
+  const Ended ended = machine.kiln({"compile", "sm80_gemm", "--arch", "sm_80", "--config", "STAGES=1000"});
+  EXPECT_EQ(ended.code, 2) << ended.out;
+  EXPECT_THAT(ended.err, HasSubstr("not legal"));
+}
+
+TEST(Answers, PredictiveTuningIsStoredAndAnswersLaterQueries) {
+  const Machine machine;
+  const Json tuned =
+      parsed(machine.kiln({"tune", "--gpu", "h200", "--problem", kProblem, "--candidates", "3", "--json"}));
+  ASSERT_EQ(tuned.size(), 1U);
+  EXPECT_FALSE(tuned[0]["failed"]);
+  EXPECT_FALSE(tuned[0]["measured"]);
+  EXPECT_GT(tuned[0]["compiled"].get<int>(), 0);
+
+  const Json answer = parsed(machine.kiln({"query", "--gpu", "h200", "--problem", kProblem, "--json"}));
+  EXPECT_EQ(answer["rung"], "predicted");
+  EXPECT_EQ(answer["template"], tuned[0]["template"]);
+  ASSERT_TRUE(answer.contains("decision"));
+
+  const Json again =
+      parsed(machine.kiln({"tune", "--gpu", "h200", "--problem", kProblem, "--candidates", "3", "--json"}));
+  EXPECT_TRUE(again[0]["from_store"]);
+  EXPECT_EQ(again[0]["config"], tuned[0]["config"]);
+}
+
+TEST(Answers, AUserTemplateInAFolderIsTunedAndQueriedLikeABuiltInOne) {
+  const Machine machine;
+  const std::map<std::string, std::string> environment = {{"KILN_TEMPLATES", source_path("examples/rmsnorm").string()}};
+  const std::vector<std::string> problem = {"--op",  "rmsnorm", "--problem", "rows=4096,cols=8192,dtype=bf16",
+                                            "--gpu", "h200"};
+  std::vector<std::string> tune = {"tune", "--candidates", "2", "--json"};
+  tune.insert(tune.end(), problem.begin(), problem.end());
+  const Json tuned = parsed(machine.kiln(tune, environment));
+  ASSERT_EQ(tuned.size(), 1U);
+  EXPECT_EQ(tuned[0]["template"], "rmsnorm");
+  std::vector<std::string> query = {"query", "--json"};
+  query.insert(query.end(), problem.begin(), problem.end());
+  const Json answer = parsed(machine.kiln(query, environment));
+  EXPECT_EQ(answer["template"], "rmsnorm");
+  EXPECT_EQ(answer["rung"], "predicted");
+}
+
+TEST(Answers, ExportsTravelToAnotherMachine) {
+  const Machine first;
+  parsed(first.kiln({"tune", "--gpu", "h200", "--problem", kProblem, "--candidates", "2", "--json"}));
+  const std::string file = (first.folder() / "results.json").string();
+  EXPECT_EQ(parsed(first.kiln({"cache", "export", file, "--json"}))["decisions"], 1);
+
+  const Machine second;
+  EXPECT_EQ(parsed(second.kiln({"cache", "import", file, "--json"}))["decisions"]["added"], 1);
+  EXPECT_EQ(parsed(second.kiln({"cache", "import", file, "--json"}))["decisions"]["kept"], 1);
+  EXPECT_TRUE(parsed(second.kiln({"query", "--gpu", "h200", "--problem", kProblem, "--json"})).contains("decision"));
+  EXPECT_EQ(parsed(second.kiln({"cache", "stats", "--json"}))["predicted_decisions"], 1);
+  EXPECT_EQ(second.kiln({"cache", "verify"}).code, 0);
+  EXPECT_EQ(second.kiln({"cache", "gc"}).code, 0);
+}
+
+TEST(Answers, ADamagedDatabaseNeverFailsAQuery) {
+  const Machine machine;
+  std::ofstream(machine.database()) << "this is no database";
+  const Ended ended = machine.kiln({"query", "--gpu", "h200", "--problem", kProblem});
+  EXPECT_EQ(ended.code, 0) << ended.err;
+}
+
+TEST(Answers, TheShippedSuitesCanBeRead) {
+  const Machine machine;
+  for (const auto& entry : std::filesystem::directory_iterator(source_path("bench/suites"))) {
+    // Without a GPU bench gets as far as asking for one, which is after the suite was read.
+    const Ended ended = machine.kiln({"bench", "--suite", entry.path().string()});
+    EXPECT_EQ(ended.code, 3) << entry.path() << ": " << ended.err;
+  }
+}
+
+}  // namespace
+}  // namespace kiln::test
