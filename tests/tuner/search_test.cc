@@ -1,3 +1,5 @@
+#include <algorithm>
+#include <limits>
 #include <set>
 
 #include <gtest/gtest.h>
@@ -70,7 +72,9 @@ TEST_F(SearchTest, EveryStrategyIsDeterministicAndProposesNothingTwice) {
       EXPECT_EQ(std::set<std::size_t>(proposed.begin(), proposed.end()).size(), proposed.size());
     }
     EXPECT_EQ(runs[0], runs[1]) << static_cast<int>(kind);
-    if (kind == SearchKind::exhaustive) EXPECT_EQ(runs[0].size(), space.points().size());
+    if (kind == SearchKind::exhaustive) {
+      EXPECT_EQ(runs[0].size(), space.points().size());
+    }
   }
 }
 
