@@ -17,7 +17,7 @@ TEST(GpuProfiles, AnH200IsWhatItsDriverReports) {
   EXPECT_EQ(h200->memory_bytes, std::int64_t{143771} << 20);
   EXPECT_EQ(h200->l2_bytes, 62914560);
   EXPECT_EQ(h200->smem_per_block, 232448);
-  EXPECT_EQ(h200->bus_width_bits, 6144);
+  EXPECT_EQ(h200->bus_width_bits, 6016);
   EXPECT_EQ(h200->power_limit_watts, 700);
 }
 
