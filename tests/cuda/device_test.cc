@@ -25,7 +25,7 @@ DeviceInfo h200() {
                     .regs_per_sm = 65536,
                     .threads_per_sm = 2048,
                     .memory_clock_mhz = 3201,
-                    .bus_width_bits = 6144,
+                    .bus_width_bits = 6016,
                     .clock_mhz = 1980,
                     .power_limit_watts = 700,
                     .mig_profile = ""};
@@ -52,7 +52,7 @@ TEST(Device, TheArchitectureHasItsOwnFeaturesFromHopperOn) {
 }
 
 TEST(Device, BandwidthFollowsFromClockAndBus) {
-  EXPECT_EQ(h200().dram_gbps(), 4916);
+  EXPECT_EQ(h200().dram_gbps(), 4814);
   DeviceInfo ada = h200();  // an RTX 4090
   ada.memory_clock_mhz = 10501;
   ada.bus_width_bits = 384;
@@ -60,7 +60,7 @@ TEST(Device, BandwidthFollowsFromClockAndBus) {
 }
 
 TEST(Device, TheHardwareClassNamesWhatDecidesPerformance) {
-  EXPECT_EQ(hardware_class(h200()), "cc9.0-sm132-mem136g-l2_60m-smem228k/227k-bw4916-pw700");
+  EXPECT_EQ(hardware_class(h200()), "cc9.0-sm132-mem136g-l2_60m-smem228k/227k-bw4814-pw700");
 }
 
 TEST(Device, TheHardwareClassForgetsNames) {
