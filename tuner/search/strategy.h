@@ -46,9 +46,10 @@ struct StrategyOptions {
 // `space` must outlive the strategy.
 std::unique_ptr<Strategy> make_strategy(const SearchSpace& space, const StrategyOptions& options);
 
-// The `count` points that the cost models like best and that are unlike each other (two points of one template differ in
-// more than one parameter while that leaves enough). `first` come first; half of the rest goes by predicted time alone,
-// half to the templates in turn, since models of different templates need not agree.
+// `count` points worth measuring first: `first`, the defaults, and then in turn the next by predicted time, the one most
+// unlike those chosen among all that the model cannot tell from the best, and the next of another template, since models
+// of different templates need not agree. By predicted time, two points of one template differ in more than one parameter,
+// and at most two are predicted exactly alike, for as long as there are such.
 std::vector<std::size_t> shortlist(const SearchSpace& space, std::span<const std::size_t> first, std::size_t count);
 
 }  // namespace kiln::tuner
