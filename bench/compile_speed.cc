@@ -58,7 +58,7 @@ void ColdCompile128x256(benchmark::State& state) {
     return;
   }
   const CompileRequest request = subject.request(*config);
-  state.SetLabel(to_text(*config));
+  state.SetLabel(kiln::to_text(*config));
   for (auto _ : state) {
     const CompileOutcome outcome = kiln::jit::compile(request);
     if (!std::holds_alternative<CompiledUnit>(outcome)) {

@@ -196,8 +196,9 @@ bool SqliteStore::write(const WriteBody& body, milliseconds timeout) {
 }
 
 bool SqliteStore::write_locked(Connections& mine, const WriteBody& body) {
-  for (int attempt = 1;; ++attempt) {
-    const bool last = attempt == 2;
+  constexpr int kAttempts = 3;
+  for (int attempt = 1; attempt <= kAttempts; ++attempt) {
+    std::string reason;
     try {
       ensure_writer(mine);
       SQLite::Transaction transaction(mine.writer->connection(), SQLite::TransactionBehavior::IMMEDIATE);
@@ -211,7 +212,7 @@ bool SqliteStore::write_locked(Connections& mine, const WriteBody& body) {
       pause_warned_ = false;
       return true;
     } catch (const SQLite::Exception& error) {
-      const std::string reason = error.what();
+      reason = error.what();
       switch (classify(error)) {
         case Trouble::busy:
           log("cache")->debug("writing {}: {}", path_.string(), reason);
@@ -220,36 +221,32 @@ bool SqliteStore::write_locked(Connections& mine, const WriteBody& body) {
           log("cache")->warn("{} refused a row: {}", path_.string(), reason);
           return false;
         case Trouble::corrupt:
-          if (last) {
-            pause_writing(reason);
-            return false;
-          }
-          set_aside(mine, reason);
           break;
         case Trouble::full:
-          if (last || !make_room(mine)) {
-            pause_writing(reason);
-            return false;
-          }
-          break;
+          if (attempt < kAttempts && make_room(mine)) continue;
+          pause_writing(reason);
+          return false;
         case Trouble::read_only:
         case Trouble::io:
           // Also what SQLite says when the file was moved away under its connection.
           mine.writer.reset();
-          if (last) {
-            pause_writing(reason);
-            return false;
-          }
-          break;
+          if (attempt < kAttempts) continue;
+          pause_writing(reason);
+          return false;
       }
     }
+    // Only damage gets here.
+    if (attempt == kAttempts) break;
+    set_aside(mine, reason);
   }
+  pause_writing("it is damaged again as soon as it is made");
+  return false;
 }
 
 bool SqliteStore::make_room(Connections& mine) {
   if (!mine.writer) return false;
   try {
-    // The log's own space is what the deletions below are written to.
+    mine.file->release_reserve();
     mine.writer->checkpoint();
     Tables::CubinTotals gone;
     {
@@ -258,11 +255,13 @@ bool SqliteStore::make_room(Connections& mine) {
       gone = tables.evict_cubins(tables.cubin_totals().bytes / 2);
       transaction.commit();
     }
-    mine.writer->shrink();
-    log("cache")->debug("no room for {}: {} cubins of {} bytes evicted", path_.string(), gone.count, gone.bytes);
+    // What is stored next goes where the evicted cubins were; the log is emptied to have room to get it there.
+    mine.writer->checkpoint();
+    mine.file->keep_reserve();
+    log("cache")->info("no room for {}: {} cubins of {} bytes evicted", path_.string(), gone.count, gone.bytes);
     return gone.count > 0;
   } catch (const SQLite::Exception& error) {
-    log("cache")->debug("making room in {}: {}", path_.string(), error.what());
+    log("cache")->info("making room in {}: {}", path_.string(), error.what());
     return false;
   }
 }

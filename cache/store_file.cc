@@ -1,10 +1,11 @@
 #include "cache/store_file.h"
 
-#include <cerrno>
-#include <cstring>
+#include <algorithm>
 #include <ctime>
 
+#include <fcntl.h>
 #include <sqlite3.h>
+#include <unistd.h>
 
 #include "base/log.h"
 #include "cache/schema.h"
@@ -14,6 +15,7 @@ namespace {
 
 namespace fs = std::filesystem;
 
+constexpr std::int64_t kHeaderBytes = 100;
 constexpr const char* kCompanions[] = {"", "-wal", "-shm"};
 
 std::int64_t size_or_zero(const fs::path& path) {
@@ -22,17 +24,29 @@ std::int64_t size_or_zero(const fs::path& path) {
   return error ? 0 : static_cast<std::int64_t>(size);
 }
 
+// One line of at most 200 characters: SQLite's reports can run to pages.
+std::string first_line(const std::string& text) {
+  constexpr std::string_view kHeading = "*** in database main ***\n";
+  const std::size_t start = text.starts_with(kHeading) ? kHeading.size() : 0;
+  const std::size_t end = std::min(text.find('\n', start), start + 200);
+  return text.substr(start, end - start);
+}
+
 // Throws SQLite::Exception with the code of a damaged file when the check finds something.
-void require_soundness(Database& database, std::int64_t file_bytes) {
+void require_soundness(Database& database, const fs::path& path) {
+  const std::int64_t file_bytes = size_or_zero(path);
+  // SQLite reads what is missing of the last page as zeros. While the log holds pages, they may be the missing ones.
+  if (file_bytes % database.integer("PRAGMA page_size") != 0 && size_or_zero(path.string() + "-wal") == 0) {
+    throw SQLite::Exception("it ends in the middle of a page", SQLITE_CORRUPT);
+  }
   std::vector<std::string> problems;
   if (file_bytes <= kFullCheckBytes) {
     problems = check_integrity(database, CheckDepth::quick);
-  } else if (const std::string verdict =
-                 database.connection().execAndGet("PRAGMA quick_check('decisions')").getString();
-             verdict != "ok") {
-    problems.push_back(verdict);
+  } else {
+    problems.push_back(database.connection().execAndGet("PRAGMA quick_check('decisions')").getString());
+    if (problems.front() == "ok") problems.clear();
   }
-  if (!problems.empty()) throw SQLite::Exception(problems.front(), SQLITE_CORRUPT);
+  if (!problems.empty()) throw SQLite::Exception(first_line(problems.front()), SQLITE_CORRUPT);
 }
 
 bool has_tables(Database& database) { return database.integer("SELECT count(*) FROM sqlite_schema") > 0; }
@@ -55,18 +69,33 @@ std::unique_ptr<Database> StoreFile::try_open(std::chrono::milliseconds busy_tim
     throw ForeignDatabase(path_);
   }
   if (version > schema_version()) throw NewerSchema(path_, version);
-  if (version > 0) require_soundness(*database, size_or_zero(path_));
+  if (version > 0) require_soundness(*database, path_);
   database->prepare_for_writing();
   migrate(*database, migrations());
   return database;
 }
 
+void StoreFile::keep_reserve() noexcept {
+  const int fd = open(reserve_path().c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+  if (fd < 0) return;
+  const bool kept = fallocate(fd, 0, 0, kReserveBytes) == 0;
+  close(fd);
+  if (!kept) release_reserve();
+}
+
+void StoreFile::release_reserve() noexcept { unlink(reserve_path().c_str()); }
+
 std::unique_ptr<Database> StoreFile::open_writer(std::chrono::milliseconds busy_timeout) {
   if (identity().inode == 0) {
     create_private_file(path_);
-  } else if (size_or_zero(path_) == 0) {
+  } else if (const std::int64_t bytes = size_or_zero(path_); bytes == 0) {
     log("cache")->warn("{} was empty: starting a new database in it", path_.string());
+  } else if (bytes < kHeaderBytes) {
+    // SQLite would take it for empty and write over it.
+    set_aside("it has " + std::to_string(bytes) + " bytes, less than a header");
+    create_private_file(path_);
   }
+  keep_reserve();
   try {
     return try_open(busy_timeout);
   } catch (const SQLite::Exception& error) {

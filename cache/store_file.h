@@ -26,6 +26,9 @@ struct ForeignDatabase : Error {
 // damage elsewhere shows when it is met.
 inline constexpr std::int64_t kFullCheckBytes = std::int64_t{32} << 20;
 
+// As much as the write-ahead log commonly holds before a checkpoint: enough to finish one.
+inline constexpr std::int64_t kReserveBytes = std::int64_t{4} << 20;
+
 class StoreFile {
  public:
   // `path` as inspect_file() gives it. Throws Error{io} when the lock file cannot be used.
@@ -39,12 +42,19 @@ class StoreFile {
   // (one warning) as needed. With the lock held. Throws NewerSchema, ForeignDatabase, SQLite::Exception, Error{io}.
   std::unique_ptr<Database> open_writer(std::chrono::milliseconds busy_timeout);
 
+  // Keeps some disk space in <file>.reserve, as far as there is any. With the lock held.
+  void keep_reserve() noexcept;
+  // Gives it back: on a full disk, even deleting needs room in the write-ahead log. With the lock held.
+  void release_reserve() noexcept;
+
   // Renames the file, its -wal and -shm to <file>.corrupt-<unix time>… and warns. With the lock held, and no connection
   // of this process to it open. Throws Error{io}.
   void set_aside(const std::string& reason);
 
  private:
   std::unique_ptr<Database> try_open(std::chrono::milliseconds busy_timeout);
+
+  std::filesystem::path reserve_path() const { return path_.string() + ".reserve"; }
 
   std::filesystem::path path_;
   WriterLock lock_;

@@ -1,6 +1,7 @@
 # An install that `find_package(kiln)` finds: the libraries, the public headers, the programs.
 include(CMakePackageConfigHelpers)
 
+install(TARGETS kiln-cli RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
 install(TARGETS kiln kiln_tuner EXPORT kilnTargets
         LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
         ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})

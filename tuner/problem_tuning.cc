@@ -353,7 +353,8 @@ void ProblemTuning::run_job(MeasureJob job, const std::vector<std::size_t>& poin
                             std::map<std::size_t, Timing>* finals) {
   job.problem = problem_;
   job.cold = options_.cold;
-  job.seed = options_.seed;
+  // Finalists are checked on other data than before.
+  job.seed = finals == nullptr ? options_.seed : options_.seed + 1;
   job.candidate_deadline = options_.candidate_deadline;
   job.rounds = finals == nullptr ? kSearchRounds : kFinalRounds;
   job.screen = finals == nullptr;

@@ -97,8 +97,9 @@ std::string read_output(nvrtcProgram program, decltype(&::nvrtcGetPTXSize) get_s
   return bytes;
 }
 
-std::string without_final_zero(std::string text) {
-  if (!text.empty() && text.back() == '\0') text.pop_back();
+// NVRTC ends texts with a zero byte, and a log of ptxas with two.
+std::string without_final_zeros(std::string text) {
+  while (!text.empty() && text.back() == '\0') text.pop_back();
   return text;
 }
 
@@ -146,7 +147,7 @@ KernelResources resources_of(const CubinInfo& cubin, const PtxasReport& report, 
 // Fills everything but the log and the time.
 void read_result(const Nvrtc& nvrtc, nvrtcProgram program, const CompileRequest& request, CompiledUnit* unit) {
   unit->cubin = read_output(program, nvrtc.nvrtcGetCUBINSize, nvrtc.nvrtcGetCUBIN, "nvrtcGetCUBIN");
-  unit->ptx = without_final_zero(read_output(program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, "nvrtcGetPTX"));
+  unit->ptx = without_final_zeros(read_output(program, nvrtc.nvrtcGetPTXSize, nvrtc.nvrtcGetPTX, "nvrtcGetPTX"));
   std::string problem;
   const auto cubin = read_cubin(unit->cubin, &problem);
   if (!cubin) throw Error(ErrorCode::compile_failed, "NVRTC made an image that is no cubin: " + problem);
@@ -173,7 +174,7 @@ CompileOutcome compile(const CompileRequest& request) {
     for (const std::string& option : options) pointers.push_back(option.c_str());
     const nvrtcResult result =
         nvrtc.nvrtcCompileProgram(program.get(), static_cast<int>(pointers.size()), pointers.data());
-    unit.log = without_final_zero(
+    unit.log = without_final_zeros(
         read_output(program.get(), nvrtc.nvrtcGetProgramLogSize, nvrtc.nvrtcGetProgramLog, "nvrtcGetProgramLog"));
     if (result != NVRTC_SUCCESS) {
       return CompileFailure{first_error(unit.log, nvrtc.nvrtcGetErrorString(result)), unit.log};

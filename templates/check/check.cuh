@@ -1,8 +1,8 @@
-// Kernels of the measuring worker, for any op and dtype: fill inputs, poison outputs, compare results. All of them stride
-// over their grid, so any one-dimensional grid will do; blocks are whole warps, at most 1024 threads.
+// Kernels of the measuring worker, for any op and dtype: fill inputs, poison outputs, compare results. All of them
+// stride over their grid, so any one-dimensional grid will do; blocks are whole warps, at most 1024 threads.
 //
-// A poisoned output holds one NaN (of an integer type: one value) that no kernel computes: hardware makes other NaNs. So
-// after a run the comparison knows what was never written, and what was written that should not have been.
+// A poisoned output holds one NaN (of an integer type: one value) that no kernel computes: hardware makes other NaNs.
+// So after a run the comparison knows what was never written, and what was written that should not have been.
 #pragma once
 
 #include "ptx/types.cuh"

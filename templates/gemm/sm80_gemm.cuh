@@ -82,11 +82,12 @@ __device__ inline TileIndex tile_of_block(int tile, int tiles_m, int tiles_n, in
   return {first_m + in_band % band_m, in_band / band_m};
 }
 
-// Multiplies this block's tiles along K. The copies of a tile start STAGES - 1 tiles ahead of its use, and fragments are
-// read one step of an mma ahead, across the boundary of tiles too.
+// Multiplies this block's tiles along K. The copies of a tile start STAGES - 1 tiles ahead of its use, and fragments
+// are read one step of an mma ahead, across the boundary of tiles too.
 template <class Config>
-__device__ __forceinline__ void multiply(typename Config::A::Copy copy_a, typename Config::B::Copy copy_b, int num_tiles,
-                                         uint32_t shared, typename Config::Epilogue::Accumulators& accumulators) {
+__device__ __forceinline__ void multiply(typename Config::A::Copy copy_a, typename Config::B::Copy copy_b,
+                                         int num_tiles, uint32_t shared,
+                                         typename Config::Epilogue::Accumulators& accumulators) {
   using A = typename Config::A;
   using B = typename Config::B;
   constexpr int kSteps = A::kSteps;
@@ -180,7 +181,7 @@ __device__ __forceinline__ void store(D* d, const tile::OutputTile& tile,
 }  // namespace sm80
 
 template <class C>
-__global__ void __launch_bounds__(Sm80GemmConfig<C>::kThreads)
+__global__ void __launch_bounds__(Sm80GemmConfig<C>::kThreads, 1)
     sm80_gemm(const typename C::a_t* a, const typename C::b_t* b, typename C::d_t* d, float* partials,
               const Sm80GemmArgs args) {
   using Config = Sm80GemmConfig<C>;
@@ -197,10 +198,9 @@ __global__ void __launch_bounds__(Sm80GemmConfig<C>::kThreads)
   const int num_tiles = ceil_div(k_end - static_cast<int>(k), Config::BK);
 
   typename Config::Epilogue::Accumulators accumulators = {};
-  sm80::multiply<Config>(
-      A::copy(a + batch * args.stride_a, args.lda, tile.m * Config::BM, k, args.M, k_end),
-      B::copy(b + batch * args.stride_b, args.ldb, tile.n * Config::BN, k, args.N, k_end), num_tiles,
-      static_cast<uint32_t>(__cvta_generic_to_shared(shared)), accumulators);
+  sm80::multiply<Config>(A::copy(a + batch * args.stride_a, args.lda, tile.m * Config::BM, k, args.M, k_end),
+                         B::copy(b + batch * args.stride_b, args.ldb, tile.n * Config::BN, k, args.N, k_end), num_tiles,
+                         static_cast<uint32_t>(__cvta_generic_to_shared(shared)), accumulators);
 
   const int warp = static_cast<int>(threadIdx.x) / 32;
   const int64_t m = tile.m * Config::BM + warp % Config::kWarpsM * Config::WM;
@@ -219,8 +219,8 @@ __global__ void __launch_bounds__(Sm80GemmConfig<C>::kThreads)
   }
 }
 
-// D = alpha · (sum of the partial products) + beta · D. partials is [batch, splits, M, N]; a thread makes 4 columns of a
-// row, grid = (M · ceil(N / 4) / 256, batch).
+// D = alpha · (sum of the partial products) + beta · D. partials is [batch, splits, M, N]; a thread makes 4 columns of
+// a row, grid = (M · ceil(N / 4) / 256, batch).
 template <class C>
 __global__ void __launch_bounds__(256)
     sm80_gemm_reduce(const float* partials, typename C::d_t* d, const Sm80ReduceArgs args) {

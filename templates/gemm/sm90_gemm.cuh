@@ -1,18 +1,19 @@
-// D[M,N] = alpha · A[M,K] · B[K,N] + beta · D for each matrix of a batch, on Hopper: TMA loads, wgmma, fp32 accumulators.
-// A and B are bf16 or f16, either way round in memory; D is bf16, f16 or f32.
+// D[M,N] = alpha · A[M,K] · B[K,N] + beta · D for each matrix of a batch, on Hopper: TMA loads, wgmma, fp32
+// accumulators. A and B are bf16 or f16, either way round in memory; D is bf16, f16 or f32.
 //
-// A persistent block has one producer warpgroup and WARPGROUPS consumer warpgroups. It walks tiles of BM × BN:
+// A persistent block has one producer warpgroup and WARPGROUPS consumer warpgroups. It walks tiles of BM × BN; for each
 //
-//   producer (one thread)     for each tile, each block of BK:  wait empty → TMA A[BM,BK], B[BK,BN] → completes full
-//   consumer warpgroup        for each tile, each block of BK:  wait full → wgmma on its rows → release the block before
-//                             then the epilogue, while the producer already loads for the next tile
+//   producer (one thread)   each block of BK:  wait empty → TMA loads A[BM,BK] and B[BK,BN] → they complete full
+//   consumer warpgroup      each block of BK:  wait full → wgmma on its rows of the tile → release the block before
+//                           then the epilogue, while the producer already loads for the next tile
 //
 // With PINGPONG the two consumer warpgroups take whole tiles in turn, so that one multiplies while the other stores.
 //
 // The blocks of a cluster of CLUSTER_M × CLUSTER_N take neighbouring tiles; each loads its share of what they have in
-// common and multicasts it. wgmma is 64 rows high: with SWAP_AB the rows are B's columns, so that a small M costs what it
-// is worth and not 64, and the accumulators hold Dᵀ. With SPLIT > 1 several blocks share a tile's K; each writes its
-// partial sums to a workspace, which sm90_gemm_reduce adds up in a fixed order.
+// common and multicasts it. wgmma is 64 rows high: with SWAP_AB the rows are B's columns, so that a small M costs what
+// it is worth and not 64, and the accumulators hold Dᵀ. Where tiles are few and K is long, several blocks share a tile's
+// K: the CLUSTER_K blocks of a cluster, which add up through distributed shared memory, or SPLIT blocks anywhere, which
+// write partial sums to a workspace for sm90_gemm_reduce to add up. Either way the order of addition is fixed.
 #pragma once
 
 #include "ptx/setmaxnreg.cuh"
@@ -20,6 +21,7 @@
 #include "ptx/tma.cuh"
 #include "ptx/types.cuh"
 #include "ptx/wgmma.cuh"
+#include "tile/cluster_sum.cuh"
 #include "tile/epilogue.cuh"
 #include "tile/pipeline.cuh"
 #include "tile/scheduler.cuh"
@@ -48,6 +50,7 @@ struct Sm90GemmConfig {
   static constexpr int kWarpgroups = C::WARPGROUPS;
   static constexpr int kClusterM = C::CLUSTER_M;
   static constexpr int kClusterN = C::CLUSTER_N;
+  static constexpr int kClusterK = C::CLUSTER_K;
   static constexpr int kBuffers = C::EPILOGUE;  // 0: D is stored from registers
   static constexpr bool kSwap = C::SWAP_AB != 0;
   static constexpr bool kPingpong = C::PINGPONG != 0;
@@ -63,11 +66,12 @@ struct Sm90GemmConfig {
   static constexpr bool kColumnsKContiguous = kSwap ? kAKContiguous : kBKContiguous;
 
   static constexpr int kThreads = (1 + kWarpgroups) * tile::kWarpgroupThreads;
-  static constexpr int kClusterSize = kClusterM * kClusterN;
-  static constexpr int kReleases = kTileWarpgroups * 4 * kClusterSize;  // by each consumer warp of each block
+  static constexpr int kMulticastSize = kClusterM * kClusterN;  // blocks that share loads
+  static constexpr int kClusterSize = kMulticastSize * kClusterK;
+  static constexpr int kReleases = kTileWarpgroups * 4 * kMulticastSize;  // by each consumer warp of each block
 
-  // Two consumer warpgroups start with 168 registers a thread, too few for large tiles; one has 255 from the start. What
-  // the consumers take is what the producer gives: 40 + 2 · 232 = 3 · 168.
+  // Two consumer warpgroups start with 168 registers a thread, too few for large tiles; one has 255 from the start.
+  // What the consumers take is what the producer gives: 40 + 2 · 232 = 3 · 168.
   static constexpr bool kMovesRegisters = kWarpgroups == 2;
   static constexpr int kProducerRegisters = 40;
   static constexpr int kConsumerRegisters = 232;
@@ -76,9 +80,13 @@ struct Sm90GemmConfig {
   static_assert(kWarpgroups == 1 || kWarpgroups == 2, "the register budget is laid out for one or two consumers");
   static_assert(!kPingpong || kWarpgroups == 2, "two consumers take turns");
   static_assert(kRows % (tile::kBlockRows * kTileWarpgroups) == 0, "each consumer takes whole wgmma blocks");
+  static_assert(kClusterK == 1 || (kMulticastSize == 1 && kBuffers == 0 && !kPingpong),
+                "blocks that share a tile's K take one tile each and store it from registers");
   static_assert(kBK % tile::kSlabK == 0, "a swizzled row has 64 elements");
-  static_assert(kBM / kClusterN % (kAKContiguous ? 8 : 64) == 0, "a multicast share of A must be whole swizzle patterns");
-  static_assert(kBN / kClusterM % (kBKContiguous ? 8 : 64) == 0, "a multicast share of B must be whole swizzle patterns");
+  static_assert(kBM / kClusterN % (kAKContiguous ? 8 : 64) == 0,
+                "a multicast share of A must be whole swizzle patterns");
+  static_assert(kBN / kClusterM % (kBKContiguous ? 8 : 64) == 0,
+                "a multicast share of B must be whole swizzle patterns");
 };
 
 // Dynamic shared memory, in bytes from its start. Blocks of a cluster must agree on it, since copies are multicast.
@@ -86,19 +94,24 @@ template <class C>
 struct Sm90GemmStorage {
   using Config = Sm90GemmConfig<C>;
   using Chunk = tile::StoreChunk<typename Config::Output, Config::kColumns, Config::kSwap>;
+  using Sum =
+      tile::ClusterSumStorage<Config::kClusterK, Config::kWarpgroups * 4, Config::kBlocks * Config::kColumns / 2>;
   static constexpr int kStageA = Config::kBM * Config::kBK * 2;
   static constexpr int kStageB = Config::kBN * Config::kBK * 2;
   static constexpr int kRing = Config::kBuffers * Chunk::kBytes;  // of one consumer warpgroup
   static constexpr int kA = 0;
   static constexpr int kB = kA + Config::kStages * kStageA;
   static constexpr int kD = kB + Config::kStages * kStageB;
-  static constexpr int kBarriers = kD + Config::kWarpgroups * kRing;
-  static constexpr int kBytes = kBarriers + tile::PipelineBarriers<Config::kStages>::kBytes;
-  static_assert(kStageA % 1024 == 0 && kStageB % 1024 == 0 && kRing % 1024 == 0, "swizzle patterns start at 1024 bytes");
+  static constexpr int kSum = kD + Config::kWarpgroups * kRing;  // what the cluster's other blocks send
+  static constexpr int kBarriers = kSum + Sum::kBytes;
+  static constexpr int kSumBarrier = kBarriers + tile::PipelineBarriers<Config::kStages>::kBytes;
+  static constexpr int kBytes = kSumBarrier + (Config::kClusterK > 1 ? 16 : 0);
+  static_assert(kStageA % 1024 == 0 && kStageB % 1024 == 0 && kRing % 1024 == 0,
+                "swizzle patterns start at 1024 bytes");
   static_assert(kBytes == C::smem_bytes, "the manifest and the kernel must agree on shared memory");
 };
 
-// Loads this block's share of an operand's tile, Extent × BK with its first row at `extent`, for all `ctas` that share it.
+// Loads this block's share of an operand's tile, Extent × BK from `extent` on, for all `ctas` that share the tile.
 template <int Extent, int BK, int Shares, bool KContiguous>
 __device__ __forceinline__ void sm90_gemm_load(uint32_t stage, const TensorMap& map, uint32_t barrier, int32_t extent,
                                                int32_t k, int32_t batch, uint32_t share, uint16_t ctas,
@@ -128,6 +141,13 @@ __device__ __forceinline__ void sm90_gemm_load(uint32_t stage, const TensorMap& 
   }
 }
 
+// The index-th work of the grid, as far as it is this block's.
+template <class C>
+__device__ __forceinline__ tile::TileWork sm90_gemm_work(const tile::TileGrid& grid, uint32_t index, uint32_t rank) {
+  const tile::TileWork work = tile::work_at(grid, index);
+  return C::CLUSTER_K == 1 ? work : tile::part_of(work, rank, C::CLUSTER_K);
+}
+
 // One thread fills the ring for all tiles of this block.
 template <class C>
 __device__ __forceinline__ void sm90_gemm_produce(const TensorMap& map_a, const TensorMap& map_b,
@@ -138,7 +158,7 @@ __device__ __forceinline__ void sm90_gemm_produce(const TensorMap& map_a, const 
   tile::PipelineState<Config::kStages> state;
 
   const uint32_t rank_m = rank % Config::kClusterM;
-  const uint32_t rank_n = rank / Config::kClusterM;
+  const uint32_t rank_n = rank / Config::kClusterM % Config::kClusterN;
   uint16_t ctas_a = 0;  // the blocks of this block's row of tiles
 #pragma unroll
   for (int i = 0; i < Config::kClusterN; ++i) ctas_a |= 1 << (rank_m + i * Config::kClusterM);
@@ -147,16 +167,16 @@ __device__ __forceinline__ void sm90_gemm_produce(const TensorMap& map_a, const 
   // An operand that only one row or column of tiles reads is streamed; the other, read by all, had better stay in L2.
   const bool stream_a = args.grid.tiles_n == 1;
   const bool stream_b = args.grid.tiles_m == 1;
-  const uint64_t policy_a = stream_a ? ptx::policy_evict_first()
+  const uint64_t policy_a = stream_a   ? ptx::policy_evict_first()
                             : stream_b ? ptx::policy_evict_last()
                                        : ptx::policy_evict_normal();
-  const uint64_t policy_b = stream_b ? ptx::policy_evict_first()
+  const uint64_t policy_b = stream_b   ? ptx::policy_evict_first()
                             : stream_a ? ptx::policy_evict_last()
                                        : ptx::policy_evict_normal();
 
   const uint32_t clusters = gridDim.x / Config::kClusterSize;
   for (uint32_t i = blockIdx.x / Config::kClusterSize; i < tile::num_works(args.grid); i += clusters) {
-    const tile::TileWork work = tile::work_at(args.grid, i);
+    const tile::TileWork work = sm90_gemm_work<C>(args.grid, i, rank);
     const int32_t m = (work.m * Config::kClusterM + rank_m) * Config::kBM;
     const int32_t n = (work.n * Config::kClusterN + rank_n) * Config::kBN;
     for (int32_t k = work.k_begin; k < work.k_end; ++k) {
@@ -193,8 +213,8 @@ __device__ __forceinline__ void sm90_gemm_consume(const TensorMap& map_d, typena
 
   const auto release = [&](uint32_t stage) {
     const uint32_t lane = threadIdx.x % 32;
-    if constexpr (Config::kClusterSize > 1) {
-      if (lane < Config::kClusterSize) ptx::mbarrier_arrive_remote(barriers.empty(stage), lane);
+    if constexpr (Config::kMulticastSize > 1) {
+      if (lane < Config::kMulticastSize) ptx::mbarrier_arrive_remote(barriers.empty(stage), lane);
     } else {
       if (lane == 0) ptx::mbarrier_arrive(barriers.empty(stage));
     }
@@ -205,8 +225,8 @@ __device__ __forceinline__ void sm90_gemm_consume(const TensorMap& map_d, typena
   constexpr int kStageColumns = Config::kSwap ? Storage::kStageA : Storage::kStageB;
   const uint64_t rows_descriptor = tile::operand_descriptor<Config::kRowsKContiguous>(
       shared + (Config::kSwap ? Storage::kB : Storage::kA) + first_row * tile::kSlabRowBytes);
-  const uint64_t columns_descriptor = tile::operand_descriptor<Config::kColumnsKContiguous>(
-      shared + (Config::kSwap ? Storage::kA : Storage::kB));
+  const uint64_t columns_descriptor =
+      tile::operand_descriptor<Config::kColumnsKContiguous>(shared + (Config::kSwap ? Storage::kA : Storage::kB));
 
   const uint32_t clusters = gridDim.x / Config::kClusterSize;
   const uint32_t works = tile::num_works(args.grid);
@@ -223,9 +243,9 @@ __device__ __forceinline__ void sm90_gemm_consume(const TensorMap& map_d, typena
   }
 
   for (uint32_t i = first; i < works; i += clusters * (Config::kPingpong ? 2 : 1)) {
-    const tile::TileWork work = tile::work_at(args.grid, i);
-    // NOTE: a barrier tells its phases apart by parity alone, so a warpgroup must not await a stage before the other has
-    // seen all that come before it.
+    const tile::TileWork work = sm90_gemm_work<C>(args.grid, i, rank);
+    // NOTE: a barrier tells its phases apart by parity alone, so a warpgroup must not await a stage before the other
+    // has seen all that come before it.
     if (Config::kPingpong && i >= clusters) ptx::named_barrier_sync(kTurnBarrier + warpgroup, kTurnThreads);
     float accumulators[kBlocks][kColumns / 2];
 
@@ -243,8 +263,7 @@ __device__ __forceinline__ void sm90_gemm_consume(const TensorMap& map_d, typena
           const uint64_t block_rows =
               rows + tile::descriptor_offset((slab * Config::kRows + b * tile::kBlockRows) * tile::kSlabRowBytes) +
               tile::descriptor_k_step<Config::kRowsKContiguous>(step % 4);
-          const uint64_t block_columns = columns +
-                                         tile::descriptor_offset(slab * kColumns * tile::kSlabRowBytes) +
+          const uint64_t block_columns = columns + tile::descriptor_offset(slab * kColumns * tile::kSlabRowBytes) +
                                          tile::descriptor_k_step<Config::kColumnsKContiguous>(step % 4);
           // A tile's first product overwrites what the last tile left. Peeling that step instead costs compile time.
           ptx::wgmma<kColumns, typename Config::Input, !Config::kRowsKContiguous, !Config::kColumnsKContiguous>(
@@ -267,7 +286,7 @@ __device__ __forceinline__ void sm90_gemm_consume(const TensorMap& map_d, typena
     for (int b = 0; b < kBlocks; ++b) ptx::fence_registers(accumulators[b]);
 
     const uint32_t rank_m = rank % Config::kClusterM;
-    const uint32_t rank_n = rank / Config::kClusterM;
+    const uint32_t rank_n = rank / Config::kClusterM % Config::kClusterN;
     const int32_t m = (work.m * Config::kClusterM + rank_m) * Config::kBM + (Config::kSwap ? 0 : first_row);
     const int32_t n = (work.n * Config::kClusterN + rank_n) * Config::kBN + (Config::kSwap ? first_row : 0);
     const tile::Output<Output> out{d + work.batch * args.stride_d, args.ldd, args.m, args.n, args.alpha, args.beta};
@@ -283,6 +302,14 @@ __device__ __forceinline__ void sm90_gemm_consume(const TensorMap& map_d, typena
           accumulators, map_d, shared + Storage::kD + warpgroup * Storage::kRing, kEpilogueBarrier + warpgroup, m, n,
           work.batch);
     } else {
+      if constexpr (Config::kClusterK > 1) {
+        constexpr int kCount = kBlocks * kColumns / 2;
+        float(&flat)[kCount] = reinterpret_cast<float(&)[kCount]>(accumulators);
+        if (!tile::cluster_sum<Config::kClusterK, Config::kWarpgroups * 4>(
+                flat, shared + Storage::kSum, shared + Storage::kSumBarrier, rank, threadIdx.x / 32 - 4)) {
+          return;
+        }
+      }
 #pragma unroll
       for (int b = 0; b < kBlocks; ++b) {
         const int32_t block_m = Config::kSwap ? m : m + b * tile::kBlockRows;
@@ -320,6 +347,7 @@ __global__ void __launch_bounds__(Sm90GemmConfig<C>::kThreads, 1)
     ptx::prefetch_tensor_map(map_a);
     ptx::prefetch_tensor_map(map_b);
     if constexpr (Config::kBuffers > 0) ptx::prefetch_tensor_map(map_d);
+    if constexpr (Config::kClusterK > 1) ptx::mbarrier_init(shared + Storage::kSumBarrier, Storage::Sum::kArrivals);
     tile::PipelineBarriers<Config::kStages>{shared + Storage::kBarriers}.initialize(Config::kReleases);
   }
   // No copy may reach a block, and no release its barriers, before they are initialised.
@@ -329,12 +357,13 @@ __global__ void __launch_bounds__(Sm90GemmConfig<C>::kThreads, 1)
     __syncthreads();
   }
   ptx::griddepcontrol_wait();
+  // All blocks of a persistent grid are resident, so the next grid can take no place from them.
+  ptx::griddepcontrol_launch_dependents();
 
   if (warp < 4) {
     if constexpr (Config::kMovesRegisters) ptx::setmaxnreg_dec<Config::kProducerRegisters>();
     if (warp == 0 && ptx::elect_one()) {
       sm90_gemm_produce<C>(map_a, map_b, args, shared, rank);
-      ptx::griddepcontrol_launch_dependents();
     }
   } else {
     if constexpr (Config::kMovesRegisters) ptx::setmaxnreg_inc<Config::kConsumerRegisters>();

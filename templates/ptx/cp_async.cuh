@@ -1,27 +1,46 @@
 // Asynchronous copies from global to shared memory that bypass registers (sm_80). Shared addresses are 32-bit, in the
-// shared window. Bytes past `source_bytes` are filled with zeros; when it is 0, global memory is not touched.
+// shared window.
 #pragma once
 
 #include "ptx/types.cuh"
 
 namespace kiln::ptx {
 
-// cp.async.{ca,cg}.shared.global.L2::128B, of 4, 8 or 16 bytes; both addresses aligned to that size.
-// Only the 16-byte form can bypass L1.
+// cp.async.{ca,cg}.shared.global.L2::128B, of 4, 8 or 16 bytes; both addresses aligned to that size. Only the 16-byte
+// form can bypass L1. With `inside` false, shared memory is filled with zeros and global memory is not touched.
 template <int kBytes>
-__device__ __forceinline__ void cp_async(uint32_t shared, const void* global, int source_bytes) {
+__device__ __forceinline__ void cp_async_or_zero(uint32_t shared, const void* global, bool inside) {
   static_assert(kBytes == 4 || kBytes == 8 || kBytes == 16, "cp.async copies 4, 8 or 16 bytes");
   if constexpr (kBytes == 16) {
-    asm volatile("cp.async.cg.shared.global.L2::128B [%0], [%1], 16, %2;"
-                 :
-                 : "r"(shared), "l"(global), "r"(source_bytes)
-                 : "memory");
+    asm volatile(
+        "{\n"
+        ".reg .pred outside;\n"
+        "setp.eq.u32 outside, %2, 0;\n"
+        "cp.async.cg.shared.global.L2::128B [%0], [%1], 16, outside;\n"
+        "}"
+        :
+        : "r"(shared), "l"(global), "r"(static_cast<uint32_t>(inside))
+        : "memory");
   } else {
-    asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], %2, %3;"
-                 :
-                 : "r"(shared), "l"(global), "n"(kBytes), "r"(source_bytes)
-                 : "memory");
+    asm volatile(
+        "{\n"
+        ".reg .pred outside;\n"
+        "setp.eq.u32 outside, %3, 0;\n"
+        "cp.async.ca.shared.global.L2::128B [%0], [%1], %2, outside;\n"
+        "}"
+        :
+        : "r"(shared), "l"(global), "n"(kBytes), "r"(static_cast<uint32_t>(inside))
+        : "memory");
   }
+}
+
+// cp.async.ca.shared.global.L2::128B of 4 bytes, of which only the first `source_bytes` are read and the rest are
+// zeros.
+__device__ __forceinline__ void cp_async_partial(uint32_t shared, const void* global, int source_bytes) {
+  asm volatile("cp.async.ca.shared.global.L2::128B [%0], [%1], 4, %2;"
+               :
+               : "r"(shared), "l"(global), "r"(source_bytes)
+               : "memory");
 }
 
 // cp.async.commit_group: closes the group of this thread's copies since the last one; the group may be empty.

@@ -1,5 +1,5 @@
 // Barriers in shared memory that count arrivals and the bytes of asynchronous copies (sm_90).
-// A barrier's phase ends when all expected arrivals and bytes have come; a waiter names the parity of the phase it awaits.
+// A phase ends when all expected arrivals and bytes have come; who waits names the parity of the phase it awaits.
 #pragma once
 
 #include "ptx/types.cuh"
@@ -41,6 +41,19 @@ __device__ __forceinline__ void mbarrier_arrive_remote(uint32_t barrier, uint32_
       : "memory");
 }
 
+// The same, and what the thread wrote before, or saw written, is visible to those in the cluster who await the phase.
+// mapa.shared::cluster, mbarrier.arrive.release.cluster.shared::cluster.b64
+__device__ __forceinline__ void mbarrier_arrive_remote_release(uint32_t barrier, uint32_t cta) {
+  asm volatile(
+      "{\n"
+      ".reg .b32 remote;\n"
+      "mapa.shared::cluster.u32 remote, %0, %1;\n"
+      "mbarrier.arrive.release.cluster.shared::cluster.b64 _, [remote];\n"
+      "}\n" ::"r"(barrier),
+      "r"(cta)
+      : "memory");
+}
+
 // True once the phase of that parity has ended; may sleep for a while before it answers no.
 // mbarrier.try_wait.parity.shared::cta.b64
 __device__ __forceinline__ bool mbarrier_try_wait(uint32_t barrier, uint32_t parity) {
@@ -60,6 +73,23 @@ __device__ __forceinline__ bool mbarrier_try_wait(uint32_t barrier, uint32_t par
 __device__ __forceinline__ void mbarrier_wait(uint32_t barrier, uint32_t parity) {
   while (!mbarrier_try_wait(barrier, parity)) {
   }
+}
+
+// Waits for a phase to which the threads of other blocks arrive with release.
+// mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64
+__device__ __forceinline__ void mbarrier_wait_cluster(uint32_t barrier, uint32_t parity) {
+  uint32_t done;
+  do {
+    asm volatile(
+        "{\n"
+        ".reg .pred done;\n"
+        "mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 done, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, done;\n"
+        "}\n"
+        : "=r"(done)
+        : "r"(barrier), "r"(parity)
+        : "memory");
+  } while (done == 0);
 }
 
 }  // namespace kiln::ptx

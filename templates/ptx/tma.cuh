@@ -1,6 +1,7 @@
 // Bulk tensor copies between global and shared memory, described by a tensor map (sm_90).
 // One thread issues a copy of a whole box. Shared addresses must be 128-byte aligned, and aligned to the swizzle's
-// pattern (1024 bytes for 128B). A load reads zero outside the tensor, a store writes nothing there.
+// pattern (1024 bytes for 128B). A load reads zero outside the tensor; a store writes nothing there.
+// NOTE: a store writes whole units of 16 bytes: where the innermost dimension ends within one, it writes past the end.
 #pragma once
 
 #include "ptx/types.cuh"

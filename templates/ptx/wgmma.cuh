@@ -1,7 +1,7 @@
 // The asynchronous matrix product of a warpgroup (sm_90a): D[64,N] = A[64,16] · B[16,N] + D, fp32 accumulators.
 // A and B are read from shared memory through descriptors; tile/wgmma_operand.cuh makes them.
-// Of each 8 columns a thread holds four accumulators: row 16 · warp + lane / 4, columns 2 · (lane % 4) and the next, then
-// the same columns eight rows below.
+// Of each 8 columns a thread holds four accumulators: row 16 · warp + lane / 4, columns 2 · (lane % 4) and the next,
+// then the same columns eight rows below.
 #pragma once
 
 #include "ptx/types.cuh"
@@ -20,8 +20,8 @@ __device__ __forceinline__ void wgmma_wait_group() {
   asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(Pending) : "memory");
 }
 
-// Keeps the compiler from moving a use of an accumulator across this point: it knows the registers of a wgmma as written
-// where the instruction is issued, but they are valid only after the wait.
+// Keeps the compiler from moving a use of an accumulator across this point: it knows the registers of a wgmma as
+// written where the instruction is issued, but they are valid only after the wait.
 template <int Count>
 __device__ __forceinline__ void fence_registers(float (&registers)[Count]) {
 #pragma unroll
@@ -99,20 +99,21 @@ __device__ __forceinline__ void fence_registers(float (&registers)[Count]) {
 // clang-format on
 
 // a, b, p, ta, tb are the numbers of the operands that follow the n / 2 accumulators.
-#define KILN_WGMMA_ISSUE(n, type, a, b, p, ta, tb)                                                              \
-  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #p ", 0;\n"                                                 \
-               "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." type "." type " {" KILN_NAMES_##n "}, %" #a    \
-               ", %" #b ", p, 1, 1, %" #ta ", %" #tb ";\n}\n"                                                   \
-               : KILN_REGISTERS_##n                                                                             \
+#define KILN_WGMMA_ISSUE(n, type, a, b, p, ta, tb)                                                 \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #p                                             \
+               ", 0;\n"                                                                            \
+               "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." type "." type " {" KILN_NAMES_##n \
+               "}, %" #a ", %" #b ", p, 1, 1, %" #ta ", %" #tb ";\n}\n"                            \
+               : KILN_REGISTERS_##n                                                                \
                : "l"(a_descriptor), "l"(b_descriptor), "r"(scale_d), "n"(TransposeA), "n"(TransposeB))
 
-#define KILN_WGMMA(n, a, b, p, ta, tb)                    \
-  if constexpr (N == n) {                                 \
-    if constexpr (is_same<T, bf16>) {                     \
-      KILN_WGMMA_ISSUE(n, "bf16", a, b, p, ta, tb);       \
-    } else {                                              \
-      KILN_WGMMA_ISSUE(n, "f16", a, b, p, ta, tb);        \
-    }                                                     \
+#define KILN_WGMMA(n, a, b, p, ta, tb)              \
+  if constexpr (N == n) {                           \
+    if constexpr (is_same<T, bf16>) {               \
+      KILN_WGMMA_ISSUE(n, "bf16", a, b, p, ta, tb); \
+    } else {                                        \
+      KILN_WGMMA_ISSUE(n, "f16", a, b, p, ta, tb);  \
+    }                                               \
   }
 
 // Issues one product; `scale_d` = 0 ignores what D held. TransposeA and TransposeB are 1 for an operand whose M or N is

@@ -1,6 +1,6 @@
 // The truth that GEMM kernels are checked against: D[M,N] = alpha · A[M,K] · B[K,N] + beta · D, D row-major.
-// Each element is one chain of fp32 fused multiply-adds in order of k, whatever the dtypes; TF32 operands are multiplied
-// as the fp32 values they hold.
+// Each element is one chain of fp32 fused multiply-adds in order of k, whatever the dtypes; TF32 operands are
+// multiplied as the fp32 values they hold.
 //
 //            B tile [BK, TILE]
 //                 |                 256 threads as 16 × 16; thread (ty, tx) owns the elements (ty + 16·i, tx + 16·j).
@@ -32,58 +32,59 @@ __global__ void __launch_bounds__(kReferenceSide* kReferenceSide)
   const int64_t tiles_m = ceil_div<int64_t>(p.M, kTile);
   const int64_t tiles_n = ceil_div<int64_t>(p.N, kTile);
 
-  // One-dimensional and strided: no dim is bounded by the 65535 of a grid's y and z.
-  for (int64_t tile = blockIdx.x; tile < tiles_m * tiles_n * p.batch; tile += gridDim.x) {
-    const int64_t n0 = tile % tiles_n * kTile;
-    const int64_t m0 = tile / tiles_n % tiles_m * kTile;
-    const int64_t matrix = tile / tiles_n / tiles_m;
-    const typename C::a_t* a_matrix = a + matrix * p.stride_a;
-    const typename C::b_t* b_matrix = b + matrix * p.stride_b;
-    typename C::d_t* d_matrix = d + matrix * p.stride_d;
+  const int64_t tile = block_in_grid();
+  if (tile >= tiles_m * tiles_n * p.batch) return;
 
-    float acc[kPer][kPer] = {};
-    for (int64_t k0 = 0; k0 < p.K; k0 += kDepth) {
-      // Neighbouring threads take neighbouring addresses: which index runs fastest follows the layout.
-      for (int e = thread; e < kTile * kDepth; e += kThreads) {
-        const int row = C::a_layout_is_row ? e / kDepth : e % kTile;
-        const int depth = C::a_layout_is_row ? e % kDepth : e / kTile;
-        const int64_t m = m0 + row;
-        const int64_t k = k0 + depth;
-        const bool inside = m < p.M && k < p.K;
-        a_tile[depth][row] = inside ? to_float(a_matrix[C::a_layout_is_row ? m * p.lda + k : k * p.lda + m]) : 0.0f;
-      }
-      for (int e = thread; e < kTile * kDepth; e += kThreads) {
-        const int column = C::b_layout_is_row ? e % kTile : e / kDepth;
-        const int depth = C::b_layout_is_row ? e / kTile : e % kDepth;
-        const int64_t n = n0 + column;
-        const int64_t k = k0 + depth;
-        const bool inside = n < p.N && k < p.K;
-        b_tile[depth][column] = inside ? to_float(b_matrix[C::b_layout_is_row ? k * p.ldb + n : n * p.ldb + k]) : 0.0f;
-      }
-      __syncthreads();
+  const int64_t row_of_tiles = divide(tile, tiles_n);
+  const int64_t matrix = divide(row_of_tiles, tiles_m);
+  const int64_t m0 = (row_of_tiles - matrix * tiles_m) * kTile;
+  const int64_t n0 = (tile - row_of_tiles * tiles_n) * kTile;
+  const typename C::a_t* a_matrix = a + matrix * p.stride_a;
+  const typename C::b_t* b_matrix = b + matrix * p.stride_b;
+  typename C::d_t* d_matrix = d + matrix * p.stride_d;
+
+  float acc[kPer][kPer] = {};
+  for (int64_t k0 = 0; k0 < p.K; k0 += kDepth) {
+    // Neighbouring threads take neighbouring addresses: which index runs fastest follows the layout.
+    for (int e = thread; e < kTile * kDepth; e += kThreads) {
+      const int row = C::a_layout_is_row ? e / kDepth : e % kTile;
+      const int depth = C::a_layout_is_row ? e % kDepth : e / kTile;
+      const int64_t m = m0 + row;
+      const int64_t k = k0 + depth;
+      const bool inside = m < p.M && k < p.K;
+      a_tile[depth][row] = inside ? to_float(a_matrix[C::a_layout_is_row ? m * p.lda + k : k * p.lda + m]) : 0.0f;
+    }
+    for (int e = thread; e < kTile * kDepth; e += kThreads) {
+      const int column = C::b_layout_is_row ? e % kTile : e / kDepth;
+      const int depth = C::b_layout_is_row ? e / kTile : e % kDepth;
+      const int64_t n = n0 + column;
+      const int64_t k = k0 + depth;
+      const bool inside = n < p.N && k < p.K;
+      b_tile[depth][column] = inside ? to_float(b_matrix[C::b_layout_is_row ? k * p.ldb + n : n * p.ldb + k]) : 0.0f;
+    }
+    __syncthreads();
 #pragma unroll
-      for (int k = 0; k < kDepth; ++k) {
+    for (int k = 0; k < kDepth; ++k) {
 #pragma unroll
-        for (int i = 0; i < kPer; ++i) {
+      for (int i = 0; i < kPer; ++i) {
 #pragma unroll
-          for (int j = 0; j < kPer; ++j) {
-            acc[i][j] = fmaf(a_tile[k][ty + i * kReferenceSide], b_tile[k][tx + j * kReferenceSide], acc[i][j]);
-          }
+        for (int j = 0; j < kPer; ++j) {
+          acc[i][j] = fmaf(a_tile[k][ty + i * kReferenceSide], b_tile[k][tx + j * kReferenceSide], acc[i][j]);
         }
       }
-      __syncthreads();
     }
+    __syncthreads();
+  }
 
 #pragma unroll
-    for (int i = 0; i < kPer; ++i) {
+  for (int i = 0; i < kPer; ++i) {
 #pragma unroll
-      for (int j = 0; j < kPer; ++j) {
-        const int64_t m = m0 + ty + i * kReferenceSide;
-        const int64_t n = n0 + tx + j * kReferenceSide;
-        if (m >= p.M || n >= p.N) continue;
-        typename C::d_t& element = d_matrix[m * p.ldd + n];
-        element = finish_element(acc[i][j], p.alpha, p.beta, element);
-      }
+    for (int j = 0; j < kPer; ++j) {
+      const int64_t m = m0 + ty + i * kReferenceSide;
+      const int64_t n = n0 + tx + j * kReferenceSide;
+      if (m >= p.M || n >= p.N) continue;
+      typename C::d_t& element = d_matrix[m * p.ldd + n];
+      element = finish_element(acc[i][j], p.alpha, p.beta, element);
     }
   }
 }

@@ -7,8 +7,9 @@
 
 namespace kiln::tile {
 
-// A tile of kRows × kCols elements, columns contiguous, copied in pieces of kCopyBytes: the largest power of two (4..16)
-// that divides the address of every row. What lies outside the matrix becomes zero and is never read.
+// A tile of kRows × kCols elements, columns contiguous, copied in pieces of kCopyBytes (4, 8 or 16), which must divide
+// the address of every row; pieces of more than 4 bytes must divide the length of the rows too. What lies outside the
+// matrix becomes zero and is never read.
 // Each thread owns the same pieces of every tile, and walks through the matrix tile by tile.
 template <class T, class Layout, int kRows, int kCols, int kThreads, int kCopyBytes>
 class TileCopy {
@@ -45,10 +46,9 @@ class TileCopy {
       if (i < first || i >= last) continue;
       const int row = i / kColSteps * kRowStep;
       const int col = i % kColSteps * kThreads * kElements;
-      const int inside = row < rows_ ? max(0, min(cols_ - col, kElements)) * static_cast<int>(sizeof(T)) : 0;
       // A thread's own row lies below kRowStep, so the swizzle of `row` can be applied apart (see Swizzle).
       const uint32_t target = shared + (offset_ ^ (Layout::mask(row) * 16)) + row * kRowBytes + col * sizeof(T);
-      if (kPieces >= kThreads || has_pieces_) ptx::cp_async<kCopyBytes>(target, source_ + col, inside);
+      if (kPieces >= kThreads || has_pieces_) copy(target, source_ + col, row < rows_ ? cols_ - col : 0);
       // One pointer walks down the rows: an address apiece would cost two registers each.
       if (i % kColSteps == kColSteps - 1) source_ += row_step_;
     }
@@ -64,6 +64,17 @@ class TileCopy {
   }
 
  private:
+  // `elements` is how many the matrix has from `source` on; 0 or less when it has none.
+  __device__ __forceinline__ static void copy(uint32_t target, const T* source, int elements) {
+    // Only the narrowest copies may straddle the end of a row: a partial copy costs instructions, and rows of an odd
+    // length in a wider pitch are rare.
+    if constexpr (kCopyBytes == 4 && kElements > 1) {
+      ptx::cp_async_partial(target, source, max(0, min(elements, kElements)) * static_cast<int>(sizeof(T)));
+    } else {
+      ptx::cp_async_or_zero<kCopyBytes>(target, source, elements > 0);
+    }
+  }
+
   const T* source_;   // of the next piece to start
   int64_t row_step_;  // in elements, from a thread's piece to its next one below
   int rows_, cols_;   // what the matrix has from this thread's first piece on; negative when it is past the end

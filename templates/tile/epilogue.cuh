@@ -127,8 +127,8 @@ __device__ __forceinline__ void stage_chunk(float (&block)[N / 2], int index, ui
     for (int i = 0; i < Chunk::kColumns / 16; ++i) {
       const int j = index * Chunk::kColumns / 8 + i * 2;
       const uint32_t offset = row * Chunk::kRowBytes + (i * 2 + lane / 16) * 16;
-      ptx::stmatrix_x4(buffer + swizzle<Chunk::kRowBytes>(offset), packed_pair<T>(block, j, 0), packed_pair<T>(block, j, 1), packed_pair<T>(block, j + 1, 0),
-                       packed_pair<T>(block, j + 1, 1));
+      ptx::stmatrix_x4(buffer + swizzle<Chunk::kRowBytes>(offset), packed_pair<T>(block, j, 0),
+                       packed_pair<T>(block, j, 1), packed_pair<T>(block, j + 1, 0), packed_pair<T>(block, j + 1, 1));
     }
   } else if constexpr (!Transposed) {
 #pragma unroll
@@ -146,11 +146,13 @@ __device__ __forceinline__ void stage_chunk(float (&block)[N / 2], int index, ui
 #pragma unroll
     for (int j = 0; j + 1 < N / 8; j += 2) {
       const uint32_t offset = (j * 8 + lane / 16 * 8 + lane % 8) * 128 + unit;
-      ptx::stmatrix_x4_trans(buffer + swizzle<128>(offset), packed_pair<T>(block, j, 0), packed_pair<T>(block, j, 1), packed_pair<T>(block, j + 1, 0), packed_pair<T>(block, j + 1, 1));
+      ptx::stmatrix_x4_trans(buffer + swizzle<128>(offset), packed_pair<T>(block, j, 0), packed_pair<T>(block, j, 1),
+                             packed_pair<T>(block, j + 1, 0), packed_pair<T>(block, j + 1, 1));
     }
     if constexpr (N / 8 % 2 == 1) {
       constexpr int j = N / 8 - 1;
-      ptx::stmatrix_x2_trans(buffer + swizzle<128>((j * 8 + lane % 8) * 128 + unit), packed_pair<T>(block, j, 0), packed_pair<T>(block, j, 1));
+      ptx::stmatrix_x2_trans(buffer + swizzle<128>((j * 8 + lane % 8) * 128 + unit), packed_pair<T>(block, j, 0),
+                             packed_pair<T>(block, j, 1));
     }
   } else {
 #pragma unroll
@@ -165,7 +167,8 @@ __device__ __forceinline__ void stage_chunk(float (&block)[N / 2], int index, ui
 
 // Issues the TMA stores of a chunk whose first element is D's (m, n), and closes their group. By one thread.
 template <class Chunk>
-__device__ __forceinline__ void store_chunk(const TensorMap& map, uint32_t buffer, int32_t m, int32_t n, int32_t batch) {
+__device__ __forceinline__ void store_chunk(const TensorMap& map, uint32_t buffer, int32_t m, int32_t n,
+                                            int32_t batch) {
 #pragma unroll
   for (int box = 0; box < Chunk::kBoxes; ++box) {
     ptx::tma_store(map, buffer + box * Chunk::kBoxBytes, n + box * Chunk::kRowElements, m, batch);
@@ -173,9 +176,9 @@ __device__ __forceinline__ void store_chunk(const TensorMap& map, uint32_t buffe
   ptx::bulk_commit_group();
 }
 
-// Stores the blocks of a warpgroup through a ring of `Buffers` chunks at `ring`, which is this warpgroup's own. The last
-// stores are still under way on return, so that they overlap what follows; the next call waits where it must.
-// The blocks follow one another along D's rows, along its columns where Transposed; (m, n) is where the first one lies.
+// Stores the blocks of a warpgroup through a ring of `Buffers` chunks at `ring`, which is this warpgroup's own. The
+// last stores are still under way on return, so that they overlap what follows; the next call waits where it must. The
+// blocks follow one another along D's rows, along its columns where Transposed; (m, n) is where the first one lies.
 // NOTE: all 128 threads of the warpgroup call it, and barrier `barrier` must be theirs alone.
 template <int Buffers, int N, bool Transposed, class T, int Blocks>
 __device__ __forceinline__ void store_blocks(float (&blocks)[Blocks][N / 2], const TensorMap& map, uint32_t ring,

@@ -1,5 +1,6 @@
 // One operand of a product by mma.sync: how its tiles lie in shared memory, how they get there, and how a warp reads
-// fragments from them. A and B differ only in the order of the four 8-row blocks that make a fragment, so both are here.
+// fragments from them. A and B differ only in the order of the four 8-row blocks that make a fragment, so both are
+// here.
 #pragma once
 
 #include "ptx/ldmatrix.cuh"

@@ -1,6 +1,7 @@
 // A ring of shared-memory stages between a producer, which fills them by TMA, and consumers, which hand them back.
-// Each stage has a barrier `full`, which ends a phase when the stage's bytes have come, and a barrier `empty`, which ends
-// one when every consumer has released it. Producer and consumers walk the ring on their own, each with a PipelineState.
+// Each stage has a barrier `full`, which ends a phase when the stage's bytes have come, and a barrier `empty`, which
+// ends one when every consumer has released it. Producer and consumers walk the ring on their own, each with a
+// PipelineState.
 #pragma once
 
 #include "ptx/mbarrier.cuh"

@@ -52,4 +52,13 @@ __device__ __forceinline__ TileWork work_at(const TileGrid& grid, uint32_t index
   return work;
 }
 
+// The part of the work's K range that falls to one of `parts` blocks.
+__device__ __forceinline__ TileWork part_of(TileWork work, int32_t part, int32_t parts) {
+  const int32_t first = work.k_begin;
+  const int32_t count = work.k_end - first;
+  work.k_begin = first + count * part / parts;
+  work.k_end = first + count * (part + 1) / parts;
+  return work;
+}
+
 }  // namespace kiln::tile

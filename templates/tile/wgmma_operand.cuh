@@ -9,15 +9,15 @@
 
 namespace kiln::tile {
 
-inline constexpr int kSlabK = 64;             // K elements of a slab: one swizzled row
-inline constexpr int kSlabRowBytes = 128;     // bytes of a slab for each element of its extent
+inline constexpr int kSlabK = 64;          // K elements of a slab: one swizzled row
+inline constexpr int kSlabRowBytes = 128;  // bytes of a slab for each element of its extent
 inline constexpr int kSlabBoxBytes = 64 * 128;
 
 // `address` is a multiple of 1024. Source of the fields: PTX ISA, "Matrix Descriptor Format".
 template <bool KContiguous>
 __device__ __forceinline__ uint64_t operand_descriptor(uint32_t address) {
   constexpr uint64_t kSwizzle128 = 1ull << 62;
-  constexpr uint64_t kStrideBytes = 1024;                             // from one pattern to the next
+  constexpr uint64_t kStrideBytes = 1024;                               // from one pattern to the next
   constexpr uint64_t kLeadingBytes = KContiguous ? 16 : kSlabBoxBytes;  // from box to box; unused where K is contiguous
   return kSwizzle128 | (kStrideBytes >> 4) << 32 | (kLeadingBytes >> 4) << 16 | (address & 0x3ffff) >> 4;
 }

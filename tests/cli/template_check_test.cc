@@ -63,7 +63,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Broken{"block_too_large", R"(launch)", "1024"}, Broken{"empty_space", R"(require)", "loosen"},
                     Broken{"huge_space", R"(params)", "shorten"}, Broken{"accepts_nothing", R"(accept)", "loosen"},
                     Broken{"source_does_not_compile", R"(source)", "correct the source"}),
-    [](const auto& info) { return info.param.file; });
+    [](const auto& test) { return test.param.file; });
 
 TEST(TemplateCheck, PassesASoundManifest) {
   const Machine machine;

@@ -96,7 +96,7 @@ INSTANTIATE_TEST_SUITE_P(
         Wrong{"ImportMissingFile", {"cache", "import", "nowhere.json"}, 4, {"nowhere.json"}},
         Wrong{"MergeWithoutTarget", {"cache", "merge", "a.json"}, 2, {"--into is missing"}},
         Wrong{"CheckNothing", {"template", "check"}, 2, {"name the manifests"}}),
-    [](const auto& info) { return info.param.name; });
+    [](const auto& test) { return test.param.name; });
 
 TEST(Cli, HelpGoesToStdoutAndSucceeds) {
   const Machine machine;

@@ -99,9 +99,13 @@ bool starts_poisoned(const OperandLayout& operand, const std::map<std::string, d
 }
 
 double tolerance(const Manifest& manifest, const OpSpec& op, const Problem& problem) {
-  const auto dtype = problem.dtypes.find(op.check.dtype);
+  std::string selector = op.check.dtype;
+  for (const OperandSpec& operand : op.operands) {
+    if (selector.empty() && operand.role != Role::in) selector = operand.dtype;
+  }
+  const auto dtype = problem.dtypes.find(selector);
   if (dtype == problem.dtypes.end()) {
-    throw Error(ErrorCode::invalid_manifest, "op " + op.name + ": check.dtype '" + op.check.dtype +
+    throw Error(ErrorCode::invalid_manifest, "op " + op.name + ": check.dtype '" + selector +
                                                  "' is not a dtype of the op; name the one that selects the tolerance");
   }
   const auto own = manifest.check_tolerance.find(dtype->second);

@@ -45,7 +45,8 @@ std::vector<ScalarValue> scalar_values(const OpSpec& op, const std::map<std::str
 bool starts_poisoned(const OperandLayout& operand, const std::map<std::string, double>& scalars);
 
 // The largest relative Frobenius error that a right kernel of template `manifest` may show on this problem: the manifest's
-// or the op's tolerance, and never less than what rounding to an output's dtype costs.
+// or the op's tolerance for the dtype named by check.dtype (default: the first output's), and never less than what
+// rounding to an output's dtype costs.
 // Throws Error{invalid_manifest} where neither names the dtype.
 double tolerance(const Manifest& manifest, const OpSpec& op, const Problem& problem);
 

@@ -119,6 +119,9 @@ void Session::run() {
   checker_ = std::make_unique<Checker>(*op_, job_.problem, kernels_, job_.seed, device_.stream());
   for (std::size_t i = 0; i < job_.candidates.size() && !sink_.stop_requested(); ++i) load(i);
   check_all();
+  const bool any_valid = std::any_of(entries_.begin(), entries_.end(),
+                                     [](const Entry& entry) { return entry.kernel && !entry.failed; });
+  if (sink_.stop_requested() || (!any_valid && job_.peers.empty())) return;
   sink_.preparing();
   allocate_sets();
   add_candidates();

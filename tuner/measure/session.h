@@ -7,6 +7,7 @@
 
 #include "cuda/memory.h"
 #include "kernel/template_set.h"
+#include "kiln/error.h"
 #include "tuner/candidate.h"
 
 namespace kiln::tuner {

@@ -6,6 +6,7 @@
 #include <cstdlib>
 #include <fstream>
 #include <optional>
+#include <thread>
 
 #include <fmt/format.h>
 
@@ -128,10 +129,16 @@ void ProcessMeasurer::end_worker() {
 
 void ProcessMeasurer::renew() { end_worker(); }
 
-// NVML may see process ids of another namespace, so ours is told from others' by counting.
+// NVML may see process ids of another namespace, so ours is told from others' by counting. A worker that has just ended is
+// listed for a moment longer, so only what stays is foreign.
 void ProcessMeasurer::look_for_foreign_work(Run& run) {
+  if (run.report.foreign_work) return;
   const std::size_t own = worker_ ? 1 : 0;
-  if (run.report.foreign_work || cuda::nvml::foreign_processes(options_.gpu_uuid).size() <= own) return;
+  constexpr int kLooks = 5;
+  for (int look = 0; look < kLooks; ++look) {
+    if (cuda::nvml::foreign_processes(options_.gpu_uuid).size() <= own) return;
+    std::this_thread::sleep_for(milliseconds(200));
+  }
   run.report.foreign_work = true;
   run.sink.foreign_work();
 }

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "ptx/types.cuh"
+
+namespace kiln_test {
+
+// Fast, plausible, and wrong.
+template <class C>
+__global__ void bad_wrong(const typename C::x_t* x, typename C::x_t* y, kiln::int64_t n) {
+  const kiln::int64_t i = kiln::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
+  if (i < n) y[i] = 2.001f * x[i];
+}
+
+}  // namespace kiln_test

@@ -1,0 +1,86 @@
+#include "tuner/measure/layout.h"
+
+#include <gtest/gtest.h>
+
+#include "kernel/template_set.h"
+#include "kiln/error.h"
+#include "tuner/measure/check_kernels.h"
+
+namespace kiln::tuner {
+namespace {
+
+class LayoutTest : public testing::Test {
+ protected:
+  TemplateSet templates;
+  std::shared_ptr<const OpSpec> op = templates.find_op("gemm");
+
+  Problem gemm(DType a, DType d) const {
+    Problem problem{.op = "gemm", .dims = {{"M", 3}, {"N", 5}, {"K", 7}}, .dtypes = {{"a", a}, {"d", d}}, .choices = {},
+                    .alignments = {}};
+    return complete(*op, problem);
+  }
+};
+
+TEST_F(LayoutTest, OperandsFollowTheOp) {
+  const std::vector<OperandLayout> layouts = operand_layouts(*op, gemm(bf16, f32));
+  ASSERT_EQ(layouts.size(), 3U);
+  EXPECT_EQ(layouts[0].elements, 21);
+  EXPECT_EQ(layouts[0].bytes, 42);
+  EXPECT_EQ(layouts[2].name, "d");
+  EXPECT_EQ(layouts[2].role, Role::inout);
+  EXPECT_EQ(layouts[2].bytes, 60);
+  EXPECT_EQ(set_bytes(layouts), 42 + 70 + 60);
+  EXPECT_FALSE(computes_nothing(layouts));
+}
+
+TEST_F(LayoutTest, TheReferenceKeepsItsResultInHigherPrecision) {
+  EXPECT_EQ(reference_problem(*op, gemm(bf16, bf16)).dtypes.at("d"), f32);
+}
+
+TEST_F(LayoutTest, AnInoutOperandIsPoisonedOnlyWhereBetaIsZero) {
+  const std::vector<OperandLayout> layouts = operand_layouts(*op, gemm(bf16, bf16));
+  const auto cases = check_cases(*op);
+  ASSERT_EQ(cases.size(), 2U);
+  EXPECT_TRUE(starts_poisoned(layouts[2], cases[0]));
+  EXPECT_FALSE(starts_poisoned(layouts[2], cases[1]));
+  EXPECT_FALSE(starts_poisoned(layouts[2], {}));
+}
+
+TEST_F(LayoutTest, ScalarsComeInTheOpsOrderAndType) {
+  const std::vector<ScalarValue> scalars = scalar_values(*op, {{"beta", 0.5}});
+  ASSERT_EQ(scalars.size(), 2U);
+  EXPECT_FLOAT_EQ(scalars[0].f32, 1.0F);
+  EXPECT_FLOAT_EQ(scalars[1].f32, 0.5F);
+}
+
+TEST_F(LayoutTest, ATightToleranceGivesWayToTheOutputsRounding) {
+  const Manifest& manifest = templates.find("simt_gemm")->manifest;
+  EXPECT_DOUBLE_EQ(tolerance(manifest, *op, gemm(f32, f32)), 1e-5);
+  EXPECT_GT(tolerance(manifest, *op, gemm(f32, bf16)), 1e-3);
+}
+
+TEST_F(LayoutTest, CheckKernelsAreNamedForTheProblemsDtypes) {
+  cuda::DeviceInfo device;
+  device.cc_major = 9;
+  const jit::CompileRequest request = check_kernels_request(*op, gemm(bf16, f16), device);
+  EXPECT_EQ(request.arch, "sm_90a");
+  EXPECT_TRUE(request.headers.count("check/check.cuh"));
+  const std::vector<std::string>& names = request.name_expressions;
+  const auto has = [&](const char* name) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  EXPECT_TRUE(has("kiln::check::fill_normal<kiln::bf16>"));
+  EXPECT_TRUE(has("kiln::check::compare<kiln::f32, kiln::f16>"));
+  EXPECT_TRUE(has("kiln::check::poison<kiln::f16>"));
+}
+
+TEST(RotationTest, SetsTogetherExceedTheL2ThreeTimes) {
+  constexpr std::int64_t kL2 = 60 << 20;
+  constexpr std::int64_t kPlenty = std::int64_t{1} << 40;
+  EXPECT_EQ(rotation_sets(1 << 20, kL2, kPlenty, true), 180);
+  EXPECT_EQ(rotation_sets(std::int64_t{1} << 30, kL2, kPlenty, true), 2);
+  EXPECT_EQ(rotation_sets(1 << 20, kL2, 10 << 20, true), 10);
+  EXPECT_EQ(rotation_sets(1 << 20, kL2, 0, true), 1);
+  EXPECT_EQ(rotation_sets(1 << 20, kL2, kPlenty, false), 1);
+}
+
+}  // namespace
+}  // namespace kiln::tuner
