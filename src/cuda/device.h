@@ -40,8 +40,8 @@ std::vector<DeviceInfo> list_devices();
 DeviceInfo device_info(int ordinal);
 
 // The key that tuned results are stored under: equal for chips that perform alike, whatever their name, e.g.
-// "cc9.0-sm132-mem136g-l2_60m-smem228k/227k-bw4916-pw700", and "-mig1g.18gb" behind it for a MIG instance. L2 in MiB,
-// power in steps of 50 W (pw0: unknown), memory in classes a quarter octave wide whose edges lie far from every size that
+// "cc9.0-sm132-mem136g-l2_60m-smem228k/227k-bw4814-pw700", and "-mig1g.18gb" behind it for a MIG instance. L2 in MiB,
+// power in steps of 50 W (pw0: unknown), memory in classes a quarter octave wide, their edges far from the sizes that
 // GPUs come in: what ECC or the driver reserves does not change the class. The class is named by its middle.
 std::string hardware_class(const DeviceInfo& device);
 

@@ -40,8 +40,8 @@ const Driver& driver();
 // False instead of an exception; for `kiln devices` and tests.
 bool driver_available() noexcept;
 
-// What the driver calls `result`: "CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was encountered"; the number
-// alone where no driver is loaded.
+// What the driver calls `result`: "CUDA_ERROR_ILLEGAL_ADDRESS (700): an illegal memory access was encountered"; the
+// number alone where no driver is loaded.
 std::string describe(CUresult result);
 
 // Throws for anything but success: out_of_memory for CUDA_ERROR_OUT_OF_MEMORY, no_device for no/invalid device,

@@ -42,6 +42,8 @@ void complete_dtypes(const OpSpec& op, Problem& problem) {
       } else if (!spec.copy_of.empty()) {
         value = problem.dtypes.at(spec.copy_of);
         if (const auto mapped = spec.copy_map.find(value); mapped != spec.copy_map.end()) value = mapped->second;
+      } else if (spec.values.size() == 1) {
+        value = spec.values.front();
       } else {
         throw Error(ErrorCode::invalid_argument, "op " + op.name + " needs dtype '" + spec.name +
                                                      "', one of " + dtype_list(spec.values));
