@@ -97,8 +97,17 @@ SqliteStore::Connections& SqliteStore::connections() {
 bool SqliteStore::open_first() {
   if (usability_ == Usability::read_write) {
     write([](Tables&) {}, options_.busy_timeout);
-  } else {
-    read<bool>([](Tables&) { return true; });
+    return usability_ != Usability::memory_only;
+  }
+  Connections& mine = connections();
+  const std::lock_guard lock(mine.read_mutex);
+  try {
+    ensure_reader(mine);
+  } catch (const SQLite::Exception& error) {
+    // Another process may be recovering the log of one that died: that passes.
+    if (classify(error) != Trouble::busy) stop_using(path_.string() + " cannot be read: " + error.what());
+  } catch (const ForeignDatabase& error) {
+    stop_using(error.what());
   }
   return usability_ != Usability::memory_only;
 }
@@ -259,7 +268,7 @@ bool SqliteStore::make_room(Connections& mine) {
     mine.writer->checkpoint();
     mine.file->keep_reserve();
     log("cache")->info("no room for {}: {} cubins of {} bytes evicted", path_.string(), gone.count, gone.bytes);
-    return gone.count > 0;
+    return true;
   } catch (const SQLite::Exception& error) {
     log("cache")->info("making room in {}: {}", path_.string(), error.what());
     return false;
