@@ -1,8 +1,10 @@
 // Tunes one GEMM from a program, as `kiln tune` does. Argument: a GPU, an index, or a profile's name such as h200, for
 // which the result is predicted instead of measured.
+#include <chrono>
 #include <cstdio>
 #include <string>
 
+#include "kiln/error.h"
 #include "kiln/gemm.h"
 #include "kiln/options.h"
 #include "kiln/tuner.h"
