@@ -22,7 +22,7 @@ using kiln::tuner::MeasureJob;
 using kiln::tuner::protocol::Event;
 namespace protocol = kiln::tuner::protocol;
 
-enum Fault { kNone, kAbort, kHang, kLost, kWrong, kAbortAfterEnd, kSlow };
+enum Fault { kNone, kAbort, kHang, kLost, kWrong, kAbortAfterEnd, kSlow, kNonsense };
 
 void send(Channel& channel, Event event) { channel.send(protocol::to_json(event)); }
 
@@ -62,6 +62,9 @@ void run(Channel& channel, const MeasureJob& job) {
       case kAbortAfterEnd:
         send(channel, ended);
         std::abort();
+      case kNonsense:
+        channel.send(Json{{"type", "event"}, {"kind", "ended"}, {"candidate", 1000}});
+        break;
       case kSlow: std::this_thread::sleep_for(std::chrono::milliseconds(200)); break;
       default: break;
     }
