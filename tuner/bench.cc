@@ -63,7 +63,7 @@ struct Bench::Impl {
 
   Impl(const RuntimeOptions& runtime, BenchOptions bench)
       : options(std::move(bench)),
-        templates(runtime.template_folders),
+        templates(runtime.template_folders, runtime.include_folders),
         device(choose_device(options.gpu)),
         versions(tuner::current_versions()),
         store(open_store(tuner::store_options(runtime))),

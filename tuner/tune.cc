@@ -25,7 +25,7 @@ struct Tuner::Impl {
         options(std::move(tune)),
         gpu(tuner::choose_gpu(options.gpu)),
         helper(tuner::find_helper(options.helper)),
-        templates(runtime_options.template_folders) {
+        templates(runtime_options.template_folders, runtime_options.include_folders) {
     for (const std::string& name : options.templates) templates.find(name);
   }
 
