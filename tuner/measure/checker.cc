@@ -23,6 +23,13 @@ Failure wrong(const std::string& message) { return {.kind = FailureKind::wrong_r
 
 }  // namespace
 
+Launchable launchable(const LoadedKernel& kernel) {
+  return {.workspace_bytes = kernel.workspace_bytes(),
+          .launch = [&kernel](std::span<const CUdeviceptr> pointers, std::span<const ScalarValue> scalars,
+                              CUdeviceptr workspace,
+                              CUstream stream) { kernel.launch(pointers, scalars, workspace, stream); }};
+}
+
 Checker::Checker(const OpSpec& op, const Problem& problem, CheckKernels& kernels, std::uint64_t seed, CUstream stream)
     : op_(op),
       kernels_(kernels),
@@ -79,9 +86,9 @@ void Checker::set_reference(const LoadedKernel& reference) {
   }
 }
 
-std::variant<double, Failure> Checker::check(const LoadedKernel& candidate, double tolerance, Cases cases) {
+std::variant<double, Failure> Checker::check(const Launchable& candidate, double tolerance, Cases cases) {
   const cuda::Driver& driver = cuda::driver();
-  GuardedBuffer workspace(static_cast<std::int64_t>(candidate.workspace_bytes()), 256);
+  GuardedBuffer workspace(static_cast<std::int64_t>(candidate.workspace_bytes), 256);
   double worst = 0;
   for (std::size_t c = 0; c < (cases == Cases::all ? cases_.size() : 1); ++c) {
     fill_inputs(c);
@@ -91,10 +98,10 @@ std::variant<double, Failure> Checker::check(const LoadedKernel& candidate, doub
     }
     workspace.arm(stream_);
     if (workspace.bytes() > 0) {
-      cuda::check(driver.cuMemsetD8Async(workspace.get(), kWorkspaceFill, candidate.workspace_bytes(), stream_),
+      cuda::check(driver.cuMemsetD8Async(workspace.get(), kWorkspaceFill, candidate.workspace_bytes, stream_),
                   "cuMemsetD8Async");
     }
-    const CUdeviceptr workspace_pointer = candidate.workspace_bytes() > 0 ? workspace.get() : 0;
+    const CUdeviceptr workspace_pointer = candidate.workspace_bytes > 0 ? workspace.get() : 0;
     candidate.launch(pointers_, scalar_values(op_, cases_[c]), workspace_pointer, stream_);
     cuda::check(driver.cuStreamSynchronize(stream_), "cuStreamSynchronize");
 

@@ -4,8 +4,9 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
-#include <memory>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -15,6 +16,15 @@
 #include "tuner/measure/operands.h"
 
 namespace kiln::tuner {
+
+// Something that can be checked: a candidate, or another library.
+struct Launchable {
+  std::uint64_t workspace_bytes = 0;
+  std::function<void(std::span<const CUdeviceptr> pointers, std::span<const ScalarValue> scalars, CUdeviceptr workspace,
+                     CUstream stream)>
+      launch;
+};
+Launchable launchable(const LoadedKernel& kernel);
 
 class Checker {
  public:
@@ -27,7 +37,7 @@ class Checker {
   // The relative Frobenius error, the worst over cases and outputs, or why the candidate is wrong. Every case where
   // `cases` is all, else the first alone. Throws Error{launch_failed} when it does not run at all.
   enum class Cases { all, first };
-  std::variant<double, Failure> check(const LoadedKernel& candidate, double tolerance, Cases cases);
+  std::variant<double, Failure> check(const Launchable& candidate, double tolerance, Cases cases);
 
  private:
   void fill_inputs(std::size_t check_case);

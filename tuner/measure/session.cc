@@ -41,6 +41,9 @@ Failure to_failure(const Error& error) {
   return {.kind = kind, .message = error.what(), .log = {}};
 }
 
+// Another library may round as it likes, but it must have solved the same problem.
+constexpr double kPeerTolerance = 0.05;
+
 // A candidate or a peer in the interleaved rounds.
 struct Contestant {
   std::optional<std::size_t> candidate;
@@ -76,6 +79,7 @@ class Session {
   void add_candidates();
   void add_peers();
   void add_peer(const std::string& name);
+  void check_peer(const LaunchFunction& variant);
   void time_rounds();
   int run_round(std::size_t round);
   void screen(std::size_t round);
@@ -185,7 +189,7 @@ void Session::check(std::size_t candidate, Checker::Cases cases) {
   load_reference(job_.candidates[candidate].reference, entry.kernel_template);
   attempt(candidate, [&] {
     const double bound = tolerance(entry.kernel_template->manifest, *op_, job_.problem);
-    const std::variant<double, Failure> outcome = checker_->check(*entry.kernel, bound, cases);
+    const std::variant<double, Failure> outcome = checker_->check(launchable(*entry.kernel), bound, cases);
     if (const auto* failure = std::get_if<Failure>(&outcome)) {
       fail(candidate, *failure);
       return;
@@ -263,6 +267,7 @@ void Session::add_peer(const std::string& name) {
   std::string last_failure;
   for (const LaunchFunction& variant : peer->variants()) {
     try {
+      check_peer(variant);
       auto batch = std::make_unique<Batch>(variant, *sets_, device_.stream());
       double us = std::numeric_limits<double>::infinity();
       for (int repeat = 0; repeat < 2; ++repeat) {
@@ -281,6 +286,16 @@ void Session::add_peer(const std::string& name) {
   if (!best.batch) throw Error(ErrorCode::unsupported, "no variant runs: " + last_failure);
   peers_.push_back(std::move(peer));
   contestants_.push_back(std::move(best));
+}
+
+// Against the truth that the candidates were last checked with; without one there is nothing to compare either.
+void Session::check_peer(const LaunchFunction& variant) {
+  if (!current_reference_) return;
+  Launchable peer;
+  peer.launch = [&variant](std::span<const CUdeviceptr> pointers, std::span<const ScalarValue>, CUdeviceptr,
+                           CUstream stream) { variant(pointers, stream); };
+  const std::variant<double, Failure> outcome = checker_->check(peer, kPeerTolerance, Checker::Cases::first);
+  if (const auto* failure = std::get_if<Failure>(&outcome)) throw Error(ErrorCode::unsupported, failure->message);
 }
 
 void Session::touch(const Contestant& contestant) {
