@@ -91,8 +91,8 @@ struct Bench::Impl {
     }
     for (const std::string& peer : options.peers) {
       if (std::find(known.begin(), known.end(), peer) != known.end()) continue;
-      throw Error(ErrorCode::invalid_argument, "unknown peer '" + peer + "'" + did_you_mean(peer, known) + "; known: " +
-                                                   join(known, ", "));
+      throw Error(ErrorCode::invalid_argument,
+                  "unknown peer '" + peer + "'" + did_you_mean(peer, known) + "; known: " + join(known, ", "));
     }
   }
 

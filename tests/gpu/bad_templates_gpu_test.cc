@@ -1,5 +1,5 @@
-// Templates that crash, hang, answer wrongly, write where they must not, leak, or do not compile, tuned beside good ones
-// on a real GPU: each is recorded as its kind of failure, the run goes on, and none wins.
+// Templates that crash, hang, answer wrongly, write where they must not, leak, or do not compile, tuned beside good
+// ones on a real GPU: each is recorded as its kind of failure, the run goes on, and none wins.
 #include <gmock/gmock.h>
 
 #include "tests/gpu/gpu_lab.h"
@@ -44,9 +44,8 @@ TEST_F(BadTemplatesGpuTest, EachIsRecordedAsItsKindAndNoneWins) {
   problem = complete(*lab.templates.find_op("toy"), problem);
   const std::vector<Trial> trials = lab.store.trials(cuda::hardware_class(lab.device), problem);
   for (const Expectation& expected : kExpected) {
-    const auto trial = std::find_if(trials.begin(), trials.end(), [&](const Trial& each) {
-      return each.template_name == expected.template_name;
-    });
+    const auto trial = std::find_if(trials.begin(), trials.end(),
+                                    [&](const Trial& each) { return each.template_name == expected.template_name; });
     ASSERT_NE(trial, trials.end()) << expected.template_name;
     ASSERT_TRUE(trial->failure) << expected.template_name << " was taken for good";
     EXPECT_EQ(trial->failure->kind, expected.kind) << expected.template_name << ": " << trial->failure->message;

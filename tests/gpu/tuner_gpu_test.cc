@@ -12,7 +12,10 @@ namespace {
 class TunerGpuTest : public GpuTest {
  protected:
   static Problem gemm(std::int64_t m, std::int64_t n, std::int64_t k, DType dtype) {
-    return {.op = "gemm", .dims = {{"M", m}, {"N", n}, {"K", k}}, .dtypes = {{"a", dtype}}, .choices = {},
+    return {.op = "gemm",
+            .dims = {{"M", m}, {"N", n}, {"K", k}},
+            .dtypes = {{"a", dtype}},
+            .choices = {},
             .alignments = {}};
   }
 };

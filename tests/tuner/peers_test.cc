@@ -21,8 +21,11 @@ TEST(PeersTest, AnOpHasThePeersOfTheTableAndMostHaveNone) {
 TEST(PeersTest, AnUnknownPeerIsRefusedWithTheKnownOnes) {
   const TemplateSet templates;
   const auto op = templates.find_op("gemm");
-  const Problem problem = complete(*op, Problem{.op = "gemm", .dims = {{"M", 64}, {"N", 64}, {"K", 64}},
-                                                .dtypes = {{"a", bf16}}, .choices = {}, .alignments = {}});
+  const Problem problem = complete(*op, Problem{.op = "gemm",
+                                                .dims = {{"M", 64}, {"N", 64}, {"K", 64}},
+                                                .dtypes = {{"a", bf16}},
+                                                .choices = {},
+                                                .alignments = {}});
   try {
     make_peer("cublas", *op, problem);
     FAIL();
@@ -35,8 +38,11 @@ TEST(PeersTest, AnUnknownPeerIsRefusedWithTheKnownOnes) {
 TEST(PeersTest, AnEmptyProductHasNoPeer) {
   const TemplateSet templates;
   const auto op = templates.find_op("gemm");
-  const Problem problem = complete(*op, Problem{.op = "gemm", .dims = {{"M", 64}, {"N", 64}, {"K", 0}},
-                                                .dtypes = {{"a", bf16}}, .choices = {}, .alignments = {}});
+  const Problem problem = complete(*op, Problem{.op = "gemm",
+                                                .dims = {{"M", 64}, {"N", 64}, {"K", 0}},
+                                                .dtypes = {{"a", bf16}},
+                                                .choices = {},
+                                                .alignments = {}});
   // Not found where the library is not installed, else unsupported: in either case no crash.
   EXPECT_THROW(make_peer("cublaslt_default", *op, problem), Error);
 }

@@ -123,8 +123,7 @@ std::string Checker::disturbed(std::size_t check_case) {
     const OperandLayout& layout = layouts_[i];
     if (layout.role != Role::in || layout.elements == 0) continue;
     kernels_.fill(layout, scratch_.get(), seed_of(check_case, i));
-    const Comparison same =
-        kernels_.compare(layout.dtype, scratch_.get(), layout.dtype, pointers_[i], layout.elements);
+    const Comparison same = kernels_.compare(layout.dtype, scratch_.get(), layout.dtype, pointers_[i], layout.elements);
     if (same.sum_sq_diff != 0 || same.first_bad_index != 0) return "changed its input " + layout.name;
   }
   return {};
@@ -134,19 +133,20 @@ std::variant<double, Failure> Checker::compare(std::size_t check_case, double to
   double worst = 0;
   for (const auto& [i, truth] : truth_.at(check_case)) {
     const OperandLayout& layout = layouts_[i];
-    const Comparison found = kernels_.compare(reference_layouts_[i].dtype, truth.get(), layout.dtype, pointers_[i],
-                                              layout.elements);
+    const Comparison found =
+        kernels_.compare(reference_layouts_[i].dtype, truth.get(), layout.dtype, pointers_[i], layout.elements);
     const std::string where = " of " + layout.name + ", the first at index " +
                               std::to_string(found.first_bad_index == 0 ? 0 : found.first_bad_index - 1) +
                               describe_case(cases_[check_case]);
     if (found.unwritten > 0) return wrong(fmt::format("left {} elements unwritten{}", found.unwritten, where));
-    if (found.wrong_poison > 0) return wrong(fmt::format("wrote {} elements outside the result{}", found.wrong_poison, where));
+    if (found.wrong_poison > 0)
+      return wrong(fmt::format("wrote {} elements outside the result{}", found.wrong_poison, where));
     if (found.nan_mismatch > 0) return wrong(fmt::format("{} unexpected NaN or infinity{}", found.nan_mismatch, where));
     const double error = found.relative_error();
     // Not `error > tolerance`: a NaN must not pass.
     if (!(error <= tolerance)) {
-      return wrong(fmt::format("relative error {:.3g} of {} is above the tolerance {:.3g}{}", error, layout.name, tolerance,
-                               describe_case(cases_[check_case])));
+      return wrong(fmt::format("relative error {:.3g} of {} is above the tolerance {:.3g}{}", error, layout.name,
+                               tolerance, describe_case(cases_[check_case])));
     }
     worst = std::max(worst, error);
   }

@@ -1,6 +1,6 @@
-// Is a candidate right? For each of the op's check cases it gets fresh inputs and a poisoned output, runs, and is compared
-// with what a reference kernel computes from the same inputs in higher precision. Also found: elements left unwritten,
-// writes into gaps and past the ends, and changed inputs. Not thread-safe; works in the current context.
+// Is a candidate right? For each of the op's check cases it gets fresh inputs and a poisoned output, runs, and is
+// compared with what a reference kernel computes from the same inputs in higher precision. Also found: elements left
+// unwritten, writes into gaps and past the ends, and changed inputs. Not thread-safe; works in the current context.
 #pragma once
 
 #include <cstdint>
@@ -55,7 +55,7 @@ class Checker {
   std::vector<std::map<std::string, double>> cases_;
   std::vector<GuardedBuffer> buffers_;
   std::vector<CUdeviceptr> pointers_;
-  cuda::DeviceBuffer scratch_;  // an input as it was, to compare with
+  cuda::DeviceBuffer scratch_;                                    // an input as it was, to compare with
   std::vector<std::map<std::size_t, cuda::DeviceBuffer>> truth_;  // case → output operand → values
 };
 

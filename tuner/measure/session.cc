@@ -123,8 +123,8 @@ void Session::run() {
   checker_ = std::make_unique<Checker>(*op_, job_.problem, kernels_, job_.seed, device_.stream());
   for (std::size_t i = 0; i < job_.candidates.size() && !sink_.stop_requested(); ++i) load(i);
   check_all();
-  const bool any_valid = std::any_of(entries_.begin(), entries_.end(),
-                                     [](const Entry& entry) { return entry.kernel && !entry.failed; });
+  const bool any_valid =
+      std::any_of(entries_.begin(), entries_.end(), [](const Entry& entry) { return entry.kernel && !entry.failed; });
   if (sink_.stop_requested() || (!any_valid && job_.peers.empty())) return;
   sink_.preparing();
   allocate_sets();
@@ -175,8 +175,8 @@ void Session::load_reference(std::size_t index, const TemplatePtr& own_template)
   if (current_reference_ == index) return;
   sink_.preparing();
   const Reference& reference = job_.references.at(index);
-  const TemplatePtr t = reference.own_launches ? own_template
-                                               : find_template(reference.template_name, reference.template_digest);
+  const TemplatePtr t =
+      reference.own_launches ? own_template : find_template(reference.template_name, reference.template_digest);
   const LoadedKernel kernel(*t, reference.own_launches ? t->manifest.check_launches : t->manifest.launches,
                             reference_problem(*op_, job_.problem), reference.config, reference.code, device_.info(),
                             device_.handle());
@@ -317,8 +317,8 @@ void Session::drop(Contestant& contestant, const Error& error) {
   }
 }
 
-// Every active contestant once; the new sample replaces that of an earlier try of the same round. Gives the lowest SM clock
-// seen while a batch ran, 0 when unknown.
+// Every active contestant once; the new sample replaces that of an earlier try of the same round. Gives the lowest SM
+// clock seen while a batch ran, 0 when unknown.
 int Session::run_round(std::size_t round) {
   int clock = 0;
   for (Contestant& contestant : contestants_) {
@@ -406,12 +406,14 @@ void Session::report() {
 MeasuringDevice::MeasuringDevice(const std::string& uuid)
     : info_(find_device(uuid)), context_(info_.ordinal), current_(context_.get()), stream_(cuda::make_stream()) {}
 
-void run_session(const MeasureJob& job, const MeasuringDevice& device, const TemplateSet& templates, SessionSink& sink) {
+void run_session(const MeasureJob& job, const MeasuringDevice& device, const TemplateSet& templates,
+                 SessionSink& sink) {
   Session(job, device, templates, sink).run();
 }
 
 bool is_context_lost(const Error& error) noexcept {
-  return !error.call().empty() && error.call().starts_with("cu") && cuda::is_sticky(static_cast<CUresult>(error.native_code()));
+  return !error.call().empty() && error.call().starts_with("cu") &&
+         cuda::is_sticky(static_cast<CUresult>(error.native_code()));
 }
 
 }  // namespace kiln::tuner

@@ -36,8 +36,8 @@ std::filesystem::path make_log_file() {
   return path;
 }
 
-// Empty when the message is no event about one of `num_candidates`: a worker whose memory a candidate has damaged may say
-// anything.
+// Empty when the message is no event about one of `num_candidates`: a worker whose memory a candidate has damaged may
+// say anything.
 std::optional<Event> read_event(const Json& message, std::size_t num_candidates) {
   if (protocol::type_of(message) != "event") return std::nullopt;
   try {
@@ -147,8 +147,8 @@ void ProcessMeasurer::end_worker() {
 
 void ProcessMeasurer::renew() { end_worker(); }
 
-// NVML may see process ids of another namespace, so ours is told from others' by counting. A worker that has just ended is
-// listed for a moment longer, so only what stays is foreign.
+// NVML may see process ids of another namespace, so ours is told from others' by counting. A worker that has just ended
+// is listed for a moment longer, so only what stays is foreign.
 void ProcessMeasurer::look_for_foreign_work(Run& run) {
   if (run.report.foreign_work) return;
   const std::size_t own = worker_ ? 1 : 0;
@@ -206,7 +206,8 @@ ProcessMeasurer::Step ProcessMeasurer::wait_for_event(Run& run) {
       blame(run, FailureKind::timeout, fmt::format("did not end within {} ms", limit.count()));
       return Step::worker_gone;
     }
-    case Channel::Status::closed: break;
+    case Channel::Status::closed:
+      break;
   }
   const std::optional<ExitStatus> status = worker_->stop(options_.grace);
   const std::string exit = status ? status->describe() : "no exit status";
@@ -244,13 +245,24 @@ ProcessMeasurer::Step ProcessMeasurer::handle(const Event& event, Run& run) {
       if (std::holds_alternative<Timing>(event.outcome)) look_for_foreign_work(run);
       run.end(candidate(), event.outcome);
       break;
-    case Kind::peer_ended: run.report.peers[event.text] = std::get<Timing>(event.outcome); break;
-    case Kind::peer_failed: run.report.peer_failures[event.text] = event.detail; break;
-    case Kind::warning: run.report.warnings.push_back(event.text); break;
-    case Kind::lost: run.last_words = event.text; break;
-    case Kind::done: return Step::job_ended;
-    case Kind::failed: throw Error(ErrorCode::launch_failed, "measuring " + run.job.problem.canonical() + ": " + event.text);
-    case Kind::opened: break;
+    case Kind::peer_ended:
+      run.report.peers[event.text] = std::get<Timing>(event.outcome);
+      break;
+    case Kind::peer_failed:
+      run.report.peer_failures[event.text] = event.detail;
+      break;
+    case Kind::warning:
+      run.report.warnings.push_back(event.text);
+      break;
+    case Kind::lost:
+      run.last_words = event.text;
+      break;
+    case Kind::done:
+      return Step::job_ended;
+    case Kind::failed:
+      throw Error(ErrorCode::launch_failed, "measuring " + run.job.problem.canonical() + ": " + event.text);
+    case Kind::opened:
+      break;
   }
   return Step::going_on;
 }
