@@ -5,7 +5,8 @@
 #
 # Parts, in this order when none is named: devices tests sanitize tune bench overhead compile query. Each has a time limit
 # of its own and a log in OUT_DIR; a part that fails or cannot run says so at the end, and the exit status is then 1.
-# LIMIT_<PART> (seconds) changes a limit, SUITES the suites ("gemm_small gemm_llm"), BUDGET the tuning budget of each suite.
+# LIMIT_<PART> (seconds) changes a limit, SUITES the suites ("gemm_small gemm_llm"), BUDGET the tuning budget of each suite,
+# TESTS and SANITIZED the GoogleTest filters of the tests and of those that run under compute-sanitizer.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -22,6 +23,8 @@ parts=("$@")
 
 readonly suites=${SUITES:-gemm_small}
 readonly budget=${BUDGET:-240s}
+readonly tests=${TESTS:-*}
+readonly sanitized=${SANITIZED:-*Small*:CudaGpu.Launches*}
 export KILN_CACHE=${KILN_CACHE:-$out/kiln.db}
 commit=$(cat "$here/COMMIT" 2>/dev/null || echo unknown)
 readonly commit
@@ -60,7 +63,7 @@ gpu_tests() {
     [[ -x $program ]] || continue
     found=1
     echo "== $(basename "$program")"
-    (cd "$here" && "$program" --gtest_brief=1 "$@") || code=1
+    (cd "$here" && "$program" --gtest_brief=1 --gtest_filter="$tests") || code=1
   done
   ((found)) || {
     echo "there is no GPU test program in $here/bin"
@@ -79,18 +82,23 @@ find_sanitizer() {
   return 1
 }
 
-# The small cases of the GPU tests under each tool. Tests whose names say Small are written to be quick enough for it.
+# Those of the GPU tests that are quick enough, under each tool.
 sanitize() {
-  local tool program sanitizer=$1 code=0
+  local tool program sanitizer=$1 code=0 found=0
   for tool in memcheck racecheck synccheck; do
     for program in "$here"/bin/*gpu_test*; do
       [[ -x $program ]] || continue
-      "$program" --gtest_list_tests --gtest_filter='*Small*' 2>/dev/null | grep -q '^ ' || continue
+      "$program" --gtest_list_tests --gtest_filter="$sanitized" 2>/dev/null | grep -q '^ ' || continue
+      found=1
       echo "== $tool $(basename "$program")"
-      "$sanitizer" --tool "$tool" --error-exitcode 9 --print-limit 20 "$program" --gtest_filter='*Small*' \
+      "$sanitizer" --tool "$tool" --error-exitcode 9 --print-limit 20 "$program" --gtest_filter="$sanitized" \
         --gtest_brief=1 || code=1
     done
   done
+  ((found)) || {
+    echo "no GPU test matches $sanitized"
+    return 1
+  }
   return "$code"
 }
 
@@ -122,7 +130,7 @@ benchmark() {
 }
 
 # Functions, run under `timeout`, need a shell of their own.
-export here out suites budget commit
+export here out suites budget tests sanitized commit
 export -f gpu_tests sanitize tune_suites bench_suites benchmark
 in_shell() { printf '%s\n' bash -c 'set -uo pipefail; "$@"' bash "$@"; }
 call() {

@@ -7,8 +7,8 @@
 namespace kiln::cache {
 namespace {
 
-std::unique_ptr<SQLite::Database> open(const std::filesystem::path& path, Access access,
-                                       std::chrono::milliseconds busy_timeout) {
+std::unique_ptr<SQLite::Database> connect(const std::filesystem::path& path, Access access,
+                                          std::chrono::milliseconds busy_timeout) {
   const int timeout = static_cast<int>(busy_timeout.count());
   switch (access) {
     case Access::read_write:
@@ -76,7 +76,7 @@ Trouble classify(const SQLite::Exception& error) noexcept {
 }
 
 Database::Database(const std::filesystem::path& path, Access access, std::chrono::milliseconds busy_timeout)
-    : connection_(open(path, access, busy_timeout)) {
+    : connection_(connect(path, access, busy_timeout)) {
   sqlite3* const handle = connection_->getHandle();
   sqlite3_extended_result_codes(handle, 1);
   // Closing the last connection would checkpoint without the writer lock.

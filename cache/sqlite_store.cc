@@ -27,6 +27,12 @@ std::int64_t now_us() {
       .count();
 }
 
+// Of the system's clock, since GCC 12's thread sanitizer does not see a mutex taken by the steady one. Should that
+// clock be set back, a wait still ends with the holder's own, which is bounded by the steady clock.
+std::chrono::system_clock::time_point deadline(milliseconds timeout) {
+  return std::chrono::system_clock::now() + timeout;
+}
+
 std::int64_t steady_ns() { return std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1); }
 
 }  // namespace
@@ -97,8 +103,17 @@ SqliteStore::Connections& SqliteStore::connections() {
 bool SqliteStore::open_first() {
   if (usability_ == Usability::read_write) {
     write([](Tables&) {}, options_.busy_timeout);
-  } else {
-    read<bool>([](Tables&) { return true; });
+    return usability_ != Usability::memory_only;
+  }
+  Connections& mine = connections();
+  const std::lock_guard lock(mine.read_mutex);
+  try {
+    ensure_reader(mine);
+  } catch (const SQLite::Exception& error) {
+    // Another process may be recovering the log of one that died: that passes.
+    if (classify(error) != Trouble::busy) stop_using(path_.string() + " cannot be read: " + error.what());
+  } catch (const ForeignDatabase& error) {
+    stop_using(error.what());
   }
   return usability_ != Usability::memory_only;
 }
@@ -149,7 +164,7 @@ void SqliteStore::repair(const FileIdentity& damaged, const std::string& reason)
     return;
   }
   Connections& mine = connections();
-  const std::unique_lock lock(mine.write_mutex, kBriefly);
+  const std::unique_lock lock(mine.write_mutex, deadline(kBriefly));
   if (!lock) return;
   try {
     if (!mine.file) mine.file = std::make_unique<StoreFile>(path_);
@@ -178,7 +193,7 @@ void SqliteStore::ensure_writer(Connections& mine) {
 bool SqliteStore::write(const WriteBody& body, milliseconds timeout) {
   if (!writable()) return false;
   Connections& mine = connections();
-  const std::unique_lock lock(mine.write_mutex, timeout);
+  const std::unique_lock lock(mine.write_mutex, deadline(timeout));
   if (!lock) return false;
   try {
     if (!mine.file) mine.file = std::make_unique<StoreFile>(path_);
@@ -259,7 +274,7 @@ bool SqliteStore::make_room(Connections& mine) {
     mine.writer->checkpoint();
     mine.file->keep_reserve();
     log("cache")->info("no room for {}: {} cubins of {} bytes evicted", path_.string(), gone.count, gone.bytes);
-    return gone.count > 0;
+    return true;
   } catch (const SQLite::Exception& error) {
     log("cache")->info("making room in {}: {}", path_.string(), error.what());
     return false;

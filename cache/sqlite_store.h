@@ -65,7 +65,7 @@ class SqliteStore : public Store {
   void ensure_writer(Connections& mine);
   // After a reader met damage: sets the file aside, unless another process has.
   void repair(const FileIdentity& damaged, const std::string& reason);
-  // On a full disk: evicts half of the cubins. With the writer lock held; false when nothing could be freed.
+  // On a full disk: evicts half of the cubins. With the writer lock held; false when not even that can be written.
   bool make_room(Connections& mine);
   // With write_mutex and the writer lock held.
   void set_aside(Connections& mine, const std::string& reason);

@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <string>
 
+#include "kiln/error.h"
 #include "kiln/gemm.h"
 #include "kiln/options.h"
 #include "kiln/tuner.h"

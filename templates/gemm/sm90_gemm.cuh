@@ -175,8 +175,11 @@ __device__ __forceinline__ void sm90_gemm_produce(const TensorMap& map_a, const 
                                        : ptx::policy_evict_normal();
 
   const uint32_t clusters = gridDim.x / Config::kClusterSize;
-  for (uint32_t i = blockIdx.x / Config::kClusterSize; i < tile::num_works(args.grid); i += clusters) {
-    const tile::TileWork work = sm90_gemm_work<C>(args.grid, i, rank);
+  const uint32_t works = tile::num_works(args.grid);
+  uint32_t i = blockIdx.x / Config::kClusterSize;
+  tile::TileWork work = sm90_gemm_work<C>(args.grid, i, rank);
+  ptx::griddepcontrol_wait();
+  while (i < works) {
     const int32_t m = (work.m * Config::kClusterM + rank_m) * Config::kBM;
     const int32_t n = (work.n * Config::kClusterN + rank_n) * Config::kBN;
     for (int32_t k = work.k_begin; k < work.k_end; ++k) {
@@ -191,6 +194,8 @@ __device__ __forceinline__ void sm90_gemm_produce(const TensorMap& map_a, const 
           work.batch * args.b_batched, rank_m, ctas_b, policy_b);
       state.advance();
     }
+    i += clusters;
+    work = sm90_gemm_work<C>(args.grid, i, rank);
   }
 }
 
@@ -230,20 +235,17 @@ __device__ __forceinline__ void sm90_gemm_consume(const TensorMap& map_d, typena
 
   const uint32_t clusters = gridDim.x / Config::kClusterSize;
   const uint32_t works = tile::num_works(args.grid);
-  // In turns, each passes over the stages of the other's tiles.
-  const auto skip_work = [&](uint32_t i) {
-    if (i >= works) return;
-    const tile::TileWork other = tile::work_at(args.grid, i);
-    state.skip(other.k_end - other.k_begin);
-  };
-  uint32_t first = blockIdx.x / Config::kClusterSize;
+  constexpr uint32_t kTurns = Config::kPingpong ? 2 : 1;
+  uint32_t i = blockIdx.x / Config::kClusterSize;
   if (Config::kPingpong && warpgroup == 1) {
-    skip_work(first);
-    first += clusters;
+    state.skip(tile::k_blocks_of(args.grid, i));
+    i += clusters;
   }
+  tile::TileWork next = sm90_gemm_work<C>(args.grid, i, rank);
+  ptx::griddepcontrol_wait();
 
-  for (uint32_t i = first; i < works; i += clusters * (Config::kPingpong ? 2 : 1)) {
-    const tile::TileWork work = sm90_gemm_work<C>(args.grid, i, rank);
+  for (; i < works; i += clusters * kTurns) {
+    const tile::TileWork work = next;
     // NOTE: a barrier tells its phases apart by parity alone, so a warpgroup must not await a stage before the other
     // has seen all that come before it.
     if (Config::kPingpong && i >= clusters) ptx::named_barrier_sync(kTurnBarrier + warpgroup, kTurnThreads);
@@ -278,8 +280,10 @@ __device__ __forceinline__ void sm90_gemm_consume(const TensorMap& map_d, typena
     }
     if constexpr (Config::kPingpong) {
       if (i + clusters < works) ptx::named_barrier_arrive(kTurnBarrier + (warpgroup ^ 1), kTurnThreads);
-      skip_work(i + clusters);
+      state.skip(tile::k_blocks_of(args.grid, i + clusters));
     }
+    // Found out while the last products are under way.
+    next = sm90_gemm_work<C>(args.grid, i + clusters * kTurns, rank);
     ptx::wgmma_wait_group<0>();
     release(in_flight);
 #pragma unroll
@@ -327,7 +331,7 @@ __device__ __forceinline__ void sm90_gemm_consume(const TensorMap& map_d, typena
     }
   }
   // Shared memory must outlive the stores that read it.
-  if constexpr (Config::kBuffers > 0) ptx::bulk_wait_group<0>();
+  if constexpr (Config::kBuffers > 0) ptx::bulk_wait_group_read<0>();
 }
 
 template <class C>
@@ -356,8 +360,8 @@ __global__ void __launch_bounds__(Sm90GemmConfig<C>::kThreads, 1)
   } else {
     __syncthreads();
   }
-  ptx::griddepcontrol_wait();
-  // All blocks of a persistent grid are resident, so the next grid can take no place from them.
+  // All blocks of a persistent grid are resident, so the next grid can take no place from them. It waits for the end of
+  // this one before it touches memory, as producer and consumers do here once they know what to load and store.
   ptx::griddepcontrol_launch_dependents();
 
   if (warp < 4) {

@@ -54,8 +54,10 @@ __device__ __forceinline__ void for_each_element(float (&block)[N / 2], const Ou
 // Applies alpha and beta in place. A zero beta does not read D, which may hold NaN.
 template <int N, bool Transposed, class T>
 __device__ __forceinline__ void scale_block(float (&block)[N / 2], const Output<T>& out, int32_t m, int32_t n) {
+  if (out.alpha != 1.0f) {
 #pragma unroll
-  for (int i = 0; i < N / 2; ++i) block[i] *= out.alpha;
+    for (int i = 0; i < N / 2; ++i) block[i] *= out.alpha;
+  }
   if (out.beta == 0.0f) return;
   for_each_element<N, Transposed>(block, out, m, n,
                                   [&](const T& old, float& value) { value += out.beta * to_float(old); });

@@ -28,28 +28,42 @@ __device__ __forceinline__ uint32_t num_works(const TileGrid& grid) {
   return static_cast<uint32_t>(grid.tiles_m) * grid.tiles_n * grid.batch * grid.split;
 }
 
+// NOTE: it stands on the way to a tile's first product. Divisions are 32-bit, and left out where the grid needs none.
 __device__ __forceinline__ TileWork work_at(const TileGrid& grid, uint32_t index) {
+  TileWork work{0, 0, 0, 0, 0, grid.k_blocks};
   const uint32_t tiles = static_cast<uint32_t>(grid.tiles_m) * grid.tiles_n;
-  const uint32_t outer = index / tiles;
-  const uint32_t tile = index - outer * tiles;
-  const uint32_t batch = outer / grid.split;
-  const uint32_t split = outer - batch * grid.split;
+  uint32_t tile = index;
+  if (index >= tiles) {
+    const uint32_t outer = index / tiles;
+    tile = index - outer * tiles;
+    work.batch = static_cast<int32_t>(outer / grid.split);
+    work.split = static_cast<int32_t>(outer - work.batch * grid.split);
+  }
+  if (grid.split > 1) {
+    work.k_begin = static_cast<uint32_t>(grid.k_blocks * work.split) / grid.split;
+    work.k_end = static_cast<uint32_t>(grid.k_blocks * (work.split + 1)) / grid.split;
+  }
 
-  const uint32_t in_group = static_cast<uint32_t>(grid.group) * grid.tiles_n;
-  const uint32_t group = tile / in_group;
-  const uint32_t first_m = group * grid.group;
-  const uint32_t rows = min(static_cast<uint32_t>(grid.group), grid.tiles_m - first_m);
-  const uint32_t place = tile - group * in_group;
-  const uint32_t n = place / rows;
-
-  TileWork work;
-  work.m = static_cast<int32_t>(first_m + place - n * rows);
-  work.n = static_cast<int32_t>(n);
-  work.batch = static_cast<int32_t>(batch);
-  work.split = static_cast<int32_t>(split);
-  work.k_begin = static_cast<int32_t>(static_cast<int64_t>(grid.k_blocks) * split / grid.split);
-  work.k_end = static_cast<int32_t>(static_cast<int64_t>(grid.k_blocks) * (split + 1) / grid.split);
+  if (grid.group == 1) {
+    work.m = static_cast<int32_t>(tile / grid.tiles_n);
+    work.n = static_cast<int32_t>(tile - work.m * grid.tiles_n);
+  } else {
+    const uint32_t in_group = static_cast<uint32_t>(grid.group) * grid.tiles_n;
+    const uint32_t group = tile / in_group;
+    const uint32_t place = tile - group * in_group;
+    const int32_t first_m = static_cast<int32_t>(group) * grid.group;
+    const uint32_t rows = min(grid.group, grid.tiles_m - first_m);
+    work.n = static_cast<int32_t>(place / rows);
+    work.m = first_m + static_cast<int32_t>(place - work.n * rows);
+  }
   return work;
+}
+
+// How many blocks of K the index-th work has.
+__device__ __forceinline__ uint32_t k_blocks_of(const TileGrid& grid, uint32_t index) {
+  if (grid.split == 1) return grid.k_blocks;
+  const TileWork work = work_at(grid, index);
+  return work.k_end - work.k_begin;
 }
 
 // The part of the work's K range that falls to one of `parts` blocks.

@@ -75,6 +75,9 @@ std::optional<Problem> sample_problem(const KernelTemplate& t, const cuda::Devic
       if (found != problem.dtypes.end()) problem.dtypes[name] = found->second;
     }
   }
+  for (const DTypeSpec& dtype : t.op->dtypes) {
+    if (dtype.copy_of.empty() && !dtype.fallback) problem.dtypes.try_emplace(dtype.name, dtype.values.front());
+  }
   try {
     problem = complete(*t.op, std::move(problem));
   } catch (const Error&) {

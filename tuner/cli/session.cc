@@ -1,7 +1,5 @@
 #include "tuner/cli/session.h"
 
-#include "cache/gpu_profiles.h"
-#include "cache/presets.h"
 #include "cuda/driver.h"
 #include "kiln/version.h"
 
@@ -13,8 +11,13 @@ TemplateSet& Session::templates() {
 }
 
 Store& Session::store() {
-  // Opening a file that is not there for writing would create it; a query should leave no trace.
-  if (!store_) store_ = open_store({.path = options_.cache, .read_only = true});
+  if (store_) return *store_;
+  // A question leaves no trace: a database that is not there yet is neither made nor missed.
+  std::error_code ignored;
+  StoreOptions options;
+  options.read_only = true;
+  if (std::filesystem::exists(options_.cache, ignored)) options.path = options_.cache;
+  store_ = open_store(options);
   return *store_;
 }
 
@@ -22,10 +25,8 @@ Lookup Session::lookup(const DeviceChoice& choice) {
   Lookup::Context context;
   context.templates = &templates();
   context.store = &store();
-  context.presets = cache::preset_decisions();
-  for (const std::string& name : cache::gpu_profile_names()) {
-    if (const auto profile = cache::gpu_profile(name)) context.profiles.push_back(*profile);
-  }
+  context.presets = shipped_decisions();
+  context.profiles = shipped_gpu_profiles();
   context.device = choice.device;
   context.versions.kiln = kVersion;
   if (choice.present) context.versions.driver = cuda::driver().version;

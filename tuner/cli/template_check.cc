@@ -64,7 +64,7 @@ class Checker {
       chosen.insert(oldest);
       if (!compile) continue;
       for (const int cc : jit::Nvrtc::instance().supported_archs()) {
-        if (cc >= device_for_arch(oldest).cc()) chosen.insert(device_for_arch("sm_" + std::to_string(cc)).arch());
+        if (cc >= device_for_arch(oldest).cc()) chosen.insert("sm_" + std::to_string(cc));
       }
     }
     return {chosen.begin(), chosen.end()};
@@ -98,7 +98,7 @@ class Checker {
   // False when the default is of no use, so that what follows would only repeat it.
   bool check_default(const Problem& problem, const cuda::DeviceInfo& device) {
     const Config& fallback = template_->manifest.fallback;
-    const std::string where = " for " + short_text(*template_->op, problem) + " on " + device.arch();
+    const std::string where = " for " + short_text(*template_->op, problem) + " on " + target_arch(*template_, device);
     if (const std::string why = illegal_reason(*template_, problem, fallback, device); !why.empty()) {
       fail("default", to_text(fallback) + " is not legal" + where + ": " + why +
                           "; choose a configuration that is legal on every problem the template accepts");

@@ -29,8 +29,8 @@ std::vector<Step> shrink(const KernelTemplate& t, const Problem& problem, const 
   for (const Requirement& requirement : t.manifest.require) {
     part.manifest.require.push_back(requirement);
     ConfigScope bound(part, problem, device);
-    steps.push_back({requirement.condition.text(), requirement.reason,
-                     for_each_config(bound, kShowLimits, [](const Config&) {})});
+    steps.push_back(
+        {requirement.condition.text(), requirement.reason, for_each_config(bound, kShowLimits, [](const Config&) {})});
   }
   return steps;
 }
