@@ -63,7 +63,7 @@ struct Bench::Impl {
 
   Impl(const RuntimeOptions& runtime, BenchOptions bench)
       : options(std::move(bench)),
-        templates(runtime.template_folders),
+        templates(runtime.template_folders, runtime.include_folders),
         device(choose_device(options.gpu)),
         versions(tuner::current_versions()),
         store(open_store(tuner::store_options(runtime))),
@@ -91,8 +91,8 @@ struct Bench::Impl {
     }
     for (const std::string& peer : options.peers) {
       if (std::find(known.begin(), known.end(), peer) != known.end()) continue;
-      throw Error(ErrorCode::invalid_argument, "unknown peer '" + peer + "'" + did_you_mean(peer, known) + "; known: " +
-                                                   join(known, ", "));
+      throw Error(ErrorCode::invalid_argument,
+                  "unknown peer '" + peer + "'" + did_you_mean(peer, known) + "; known: " + join(known, ", "));
     }
   }
 

@@ -23,20 +23,20 @@ struct BenchOptions {
   bool cold = true;                // rotate buffers over more than the L2 holds; false: one set, warm
   int rounds = 7;                  // batches of at least 2 ms per contestant; at least 5
   std::uint64_t seed = 1;
-  std::string only_template;       // empty: the best of all
-  std::filesystem::path helper;    // the `kiln` executable; empty: found beside this program
+  std::string only_template;     // empty: the best of all
+  std::filesystem::path helper;  // the `kiln` executable; empty: found beside this program
 };
 
 struct BenchRow {
   Problem problem;
-  Provenance provenance;            // the rung that answered, template and configuration
+  Provenance provenance;  // the rung that answered, template and configuration
   std::string template_digest;
-  std::optional<Timing> kiln;       // with the relative Frobenius error; exactly one of kiln and failure is set
+  std::optional<Timing> kiln;  // with the relative Frobenius error; exactly one of kiln and failure is set
   std::optional<Failure> failure;
   std::map<std::string, Timing> peers;
   std::map<std::string, std::string> peer_failures;  // why a peer has no timing
   std::vector<std::string> warnings;
-  bool foreign_work = false;        // others computed on the GPU: the row is not fit to publish
+  bool foreign_work = false;  // others computed on the GPU: the row is not fit to publish
 };
 
 // The peers known for an op, in the order they are listed to people.

@@ -1,5 +1,5 @@
-// What is measured, as plain values that can cross a process boundary: code is compiled before it gets here, so that the
-// process that runs it needs neither NVRTC nor the store. Thread-safe as plain values.
+// What is measured, as plain values that can cross a process boundary: code is compiled before it gets here, so that
+// the process that runs it needs neither NVRTC nor the store. Thread-safe as plain values.
 #pragma once
 
 #include <chrono>
@@ -50,8 +50,8 @@ struct MeasureJob {
   std::map<std::string, std::string> check_symbols;  // … name expression → symbol
   std::vector<std::string> peers;                    // libraries timed in the same rounds, by name
   int rounds = 5;                                    // batches per candidate
-  bool cold = true;    // rotate over more buffers than the L2 holds; false: one set, warm
-  bool screen = true;  // leave a candidate that is far from the best with fewer rounds
+  bool cold = true;                                  // rotate over more buffers than the L2 holds; false: one set, warm
+  bool screen = true;                                // leave a candidate that is far from the best with fewer rounds
   std::uint64_t seed = 1;
   std::chrono::milliseconds candidate_deadline{15'000};
 };

@@ -25,9 +25,8 @@ namespace {
 }
 
 std::optional<cuda::DeviceInfo> find_here(const std::string& gpu, const std::vector<cuda::DeviceInfo>& here) {
-  const bool is_index = !gpu.empty() && gpu.size() < 4 && std::all_of(gpu.begin(), gpu.end(), [](char c) {
-    return c >= '0' && c <= '9';
-  });
+  const bool is_index = !gpu.empty() && gpu.size() < 4 &&
+                        std::all_of(gpu.begin(), gpu.end(), [](char c) { return c >= '0' && c <= '9'; });
   const int index = is_index ? std::stoi(gpu) : 0;
   std::optional<cuda::DeviceInfo> found;
   for (const cuda::DeviceInfo& device : here) {
@@ -35,7 +34,8 @@ std::optional<cuda::DeviceInfo> find_here(const std::string& gpu, const std::vec
     if (!gpu.empty() && device.uuid == gpu) return device;
     // "GPU-" alone starts every UUID.
     if (gpu.size() > 4 && device.uuid.starts_with(gpu)) {
-      if (found) throw Error(ErrorCode::no_device, "'" + gpu + "' is the start of several GPUs' UUIDs; give more of it");
+      if (found)
+        throw Error(ErrorCode::no_device, "'" + gpu + "' is the start of several GPUs' UUIDs; give more of it");
       found = device;
     }
   }

@@ -15,10 +15,11 @@ namespace {
 
 constexpr std::chrono::milliseconds kPoll{20};
 
-// ptxas advisories after which a wgmma kernel runs one instruction at a time, or with fewer registers than it asked for.
+// ptxas advisories after which a wgmma kernel runs one instruction at a time, or with fewer registers than it asked
+// for.
 constexpr std::array<std::string_view, 7> kSerialised{"C7504", "C7508", "C7510", "C7511", "C7515", "C7519", "C7520"};
 
-int largest(const std::vector<jit::KernelResources>& kernels, int jit::KernelResources::* field) {
+int largest(const std::vector<jit::KernelResources>& kernels, int jit::KernelResources::*field) {
   int most = 0;
   for (const jit::KernelResources& kernel : kernels) most = std::max(most, kernel.*field);
   return most;
@@ -97,8 +98,8 @@ std::optional<std::variant<BuiltKernel, Failure>> KernelBuilder::get(const Kerne
                                                                      const Config& config,
                                                                      const std::function<bool()>& stop) {
   const std::string key = key_of(t, problem, config);
-  Pending& pending = start(key, describe(t.manifest.name, config),
-                           [&] { return compile_request(t, problem, config, device_); });
+  Pending& pending =
+      start(key, describe(t.manifest.name, config), [&] { return compile_request(t, problem, config, device_); });
   return wait(key, pending, stop);
 }
 
@@ -117,8 +118,8 @@ std::optional<std::variant<BuiltKernel, Failure>> KernelBuilder::wait(const std:
   }
   jit::CompileOutcome outcome = pending.outcome.get();
   if (auto* failure = std::get_if<jit::CompileFailure>(&outcome)) {
-    pending.built = Failure{
-        .kind = FailureKind::compile, .message = std::move(failure->message), .log = std::move(failure->log)};
+    pending.built =
+        Failure{.kind = FailureKind::compile, .message = std::move(failure->message), .log = std::move(failure->log)};
     return pending.built;
   }
   BuiltKernel built = to_built(std::get<jit::CompiledUnit>(std::move(outcome)));

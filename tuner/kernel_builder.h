@@ -1,5 +1,5 @@
-// Cubins for candidates: from the store where it has them, else compiled in the pool, ahead of when they are needed, and
-// put into the store. One compile per kernel key, however many problems share it. Not thread-safe.
+// Cubins for candidates: from the store where it has them, else compiled in the pool, ahead of when they are needed,
+// and put into the store. One compile per kernel key, however many problems share it. Not thread-safe.
 #pragma once
 
 #include <functional>
@@ -49,7 +49,8 @@ class KernelBuilder {
                                                         const Config& config, const std::function<bool()>& stop);
   // The same for a unit of no template: check kernels, and references kept beside their template. The key is made of
   // everything in the request.
-  std::optional<std::variant<BuiltKernel, Failure>> get(const jit::CompileRequest& request, const std::string& description,
+  std::optional<std::variant<BuiltKernel, Failure>> get(const jit::CompileRequest& request,
+                                                        const std::string& description,
                                                         const std::function<bool()>& stop);
   // Lets go of finished builds; the store has them. Call between problems, or a long run keeps every cubin in memory.
   void forget_built();
@@ -74,7 +75,8 @@ class KernelBuilder {
 };
 
 // What a StoredCubin says of its kernels' resources, and back. Unknown or missing text is no resources and no warnings.
-std::string resources_to_text(const std::vector<jit::KernelResources>& resources, const std::vector<std::string>& warnings);
+std::string resources_to_text(const std::vector<jit::KernelResources>& resources,
+                              const std::vector<std::string>& warnings);
 void resources_from_text(const std::string& text, BuiltKernel* built);
 
 }  // namespace kiln::tuner

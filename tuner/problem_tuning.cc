@@ -45,18 +45,14 @@ class ProblemTuning::Sink : public MeasureSink {
     tuning_.contended_ = true;
     tuning_.observer_.warning("other processes compute on this GPU: what is measured now is not stored as measured");
   }
-  void checked(std::size_t, double) override {
-    tuning_.observer_.progress("check", ++checked_, points_.size());
-  }
+  void checked(std::size_t, double) override { tuning_.observer_.progress("check", ++checked_, points_.size()); }
   void ended(std::size_t candidate, const Outcome& outcome) override {
     const std::size_t point = points_.at(candidate);
     tuning_.record(point, outcome);
     if (finals_ != nullptr && std::holds_alternative<Timing>(outcome)) (*finals_)[point] = std::get<Timing>(outcome);
     tuning_.observer_.progress(finals_ == nullptr ? "measure" : "finalists", ++ended_, points_.size());
   }
-  bool stop_requested() override {
-    return finals_ == nullptr ? tuning_.search_stopped() : tuning_.stop_rule_.stop();
-  }
+  bool stop_requested() override { return finals_ == nullptr ? tuning_.search_stopped() : tuning_.stop_rule_.stop(); }
 
  private:
   ProblemTuning& tuning_;
@@ -147,10 +143,12 @@ void ProblemTuning::look_up() {
     accepted.push_back(t);
   }
   if (accepted.empty()) {
-    early_ = failed("no template accepts " + problem_.canonical() + (reasons.empty() ? ": none was asked for" : ":" + reasons));
+    early_ = failed("no template accepts " + problem_.canonical() +
+                    (reasons.empty() ? ": none was asked for" : ":" + reasons));
     return;
   }
-  space_ = std::make_unique<SearchSpace>(std::move(accepted), problem_, parts_.device, [&] { return !stop_rule_.stop(); });
+  space_ =
+      std::make_unique<SearchSpace>(std::move(accepted), problem_, parts_.device, [&] { return !stop_rule_.stop(); });
   result_.space_size = space_->points().size();
   if (space_->truncated()) observer_.warning("the space is too large to enumerate; a part of it is searched");
   references_ = std::make_unique<References>(*parts_.templates, builder_, parts_.device, *op_, problem_);
@@ -204,9 +202,7 @@ void ProblemTuning::reuse_stored_trials() {
 // The stored winner of this problem, which a challenger must beat, and that of the nearest one.
 std::vector<std::size_t> ProblemTuning::known_good() {
   std::vector<std::size_t> points;
-  const auto find = [&](const Decision& decision) {
-    return space_->find(decision.template_name, decision.config);
-  };
+  const auto find = [&](const Decision& decision) { return space_->find(decision.template_name, decision.config); };
   if (const auto stored = parts_.store->find_decision(hardware_class_, problem_)) {
     if (const auto point = find(*stored)) {
       points.push_back(*point);
@@ -233,9 +229,7 @@ std::vector<std::size_t> ProblemTuning::known_good() {
 bool ProblemTuning::share_used() const { return search_end_ && Clock::now() >= *search_end_; }
 
 // A problem's share may end a search, never keep it from measuring anything at all.
-bool ProblemTuning::search_stopped() const {
-  return stop_rule_.stop() || (share_used() && !timings_.empty());
-}
+bool ProblemTuning::search_stopped() const { return stop_rule_.stop() || (share_used() && !timings_.empty()); }
 
 std::vector<std::size_t> ProblemTuning::propose() {
   std::size_t room = std::numeric_limits<std::size_t>::max();

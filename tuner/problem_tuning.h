@@ -29,8 +29,8 @@ class ProblemTuning {
   // result, which execute() then gives.
   void prepare();
   // Does the rest, within `share` where there is one. `while_measuring` is called once, when this problem's first batch
-  // is compiled and the compilers are free. Empty when the run was stopped before anything usable was known. A device that
-  // no longer serves makes a failed result.
+  // is compiled and the compilers are free. Empty when the run was stopped before anything usable was known. A device
+  // that no longer serves makes a failed result.
   std::optional<TuneResult> execute(std::optional<Clock::duration> share, const std::function<void()>& while_measuring);
 
  private:

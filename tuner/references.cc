@@ -51,7 +51,8 @@ std::optional<std::variant<std::size_t, Failure>> References::prepare(const Kern
   return index_[key] = references_.size() - 1;
 }
 
-std::optional<Built> References::build(const KernelTemplate& t, Reference* reference, const std::function<bool()>& stop) {
+std::optional<Built> References::build(const KernelTemplate& t, Reference* reference,
+                                       const std::function<bool()>& stop) {
   std::optional<Built> built =
       reference->own_launches
           ? builder_.get(check_compile_request(t, reference_problem_, device_), t.manifest.name + " check", stop)

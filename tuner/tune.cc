@@ -25,7 +25,7 @@ struct Tuner::Impl {
         options(std::move(tune)),
         gpu(tuner::choose_gpu(options.gpu)),
         helper(tuner::find_helper(options.helper)),
-        templates(runtime_options.template_folders) {
+        templates(runtime_options.template_folders, runtime_options.include_folders) {
     for (const std::string& name : options.templates) templates.find(name);
   }
 
@@ -43,8 +43,8 @@ std::vector<TuneResult> Tuner::tune(const std::vector<Problem>& problems, TuneOb
   std::optional<tuner::GpuLock> lock;
   std::optional<tuner::ProcessMeasurer> measurer;
   if (!impl_->predicts()) {
-    const std::chrono::milliseconds limit = impl_->options.budget.count() > 0 ? impl_->options.budget
-                                                                              : std::chrono::minutes(10);
+    const std::chrono::milliseconds limit =
+        impl_->options.budget.count() > 0 ? impl_->options.budget : std::chrono::minutes(10);
     lock.emplace(impl_->gpu.device.uuid, limit, [&](const std::string& message) { observer.warning(message); });
     tuner::WorkerOptions worker;
     worker.helper = impl_->helper;

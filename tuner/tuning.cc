@@ -28,8 +28,7 @@ std::vector<TuneResult> run_tuning(const TuningParts& parts, const TuneOptions& 
   std::vector<std::unique_ptr<ProblemTuning>> tunings(problems.size());
   const auto prepare = [&](std::size_t index) {
     if (index >= problems.size() || tunings[index] || stop_rule.stop()) return;
-    tunings[index] =
-        std::make_unique<ProblemTuning>(parts, options, builder, stop_rule, observer, problems[index]);
+    tunings[index] = std::make_unique<ProblemTuning>(parts, options, builder, stop_rule, observer, problems[index]);
     tunings[index]->prepare();
   };
 

@@ -14,8 +14,8 @@
 
 namespace kiln::tuner {
 
-// The `kiln` executable that serves as compile and GPU worker: `wanted` if given, else this program if that is its name,
-// else beside this program, in ../bin or on PATH. Throws Error{not_found} naming the places.
+// The `kiln` executable that serves as compile and GPU worker: `wanted` if given, else this program if that is its
+// name, else beside this program, in ../bin or on PATH. Throws Error{not_found} naming the places.
 std::filesystem::path find_helper(const std::filesystem::path& wanted);
 
 // The versions that results made by this process carry. Loads NVRTC; without a driver, driver is 0.

@@ -1,5 +1,5 @@
-// The bad templates as far as a machine without a GPU can see: their manifests are sound, and what is wrong with them is
-// found by the compiler only where it should be.
+// The bad templates as far as a machine without a GPU can see: their manifests are sound, and what is wrong with them
+// is found by the compiler only where it should be.
 #include <gtest/gtest.h>
 
 #include "cache/gpu_profiles.h"
@@ -19,8 +19,8 @@ class BadTemplatesTest : public testing::TestWithParam<const char*> {
 
   jit::CompileOutcome compile(const std::string& name) const {
     const TemplatePtr t = templates.find(name);
-    const Problem problem = complete(*t->op, Problem{.op = "toy", .dims = {{"N", 1 << 20}}, .dtypes = {}, .choices = {},
-                                                     .alignments = {}});
+    const Problem problem =
+        complete(*t->op, Problem{.op = "toy", .dims = {{"N", 1 << 20}}, .dtypes = {}, .choices = {}, .alignments = {}});
     EXPECT_EQ(rejection(*t, problem, gpu), "");
     return jit::compile(compile_request(*t, problem, t->manifest.fallback, gpu));
   }

@@ -22,7 +22,7 @@ using kiln::tuner::MeasureJob;
 using kiln::tuner::protocol::Event;
 namespace protocol = kiln::tuner::protocol;
 
-enum Fault { kNone, kAbort, kHang, kLost, kWrong, kAbortAfterEnd, kSlow };
+enum Fault { kNone, kAbort, kHang, kLost, kWrong, kAbortAfterEnd, kSlow, kNonsense };
 
 void send(Channel& channel, Event event) { channel.send(protocol::to_json(event)); }
 
@@ -54,16 +54,26 @@ void run(Channel& channel, const MeasureJob& job) {
       case kAbort:
         std::fputs("about to abort\n", stderr);
         std::abort();
-      case kHang: std::this_thread::sleep_for(std::chrono::hours(1)); break;
+      case kHang:
+        std::this_thread::sleep_for(std::chrono::hours(1));
+        break;
       case kLost:
         send(channel, make(Event::Kind::lost, 0, "CUDA_ERROR_ILLEGAL_ADDRESS (700)"));
         std::_Exit(3);
-      case kWrong: ended.outcome = Failure{FailureKind::wrong_result, "left 1 elements unwritten", {}}; break;
+      case kWrong:
+        ended.outcome = Failure{FailureKind::wrong_result, "left 1 elements unwritten", {}};
+        break;
       case kAbortAfterEnd:
         send(channel, ended);
         std::abort();
-      case kSlow: std::this_thread::sleep_for(std::chrono::milliseconds(200)); break;
-      default: break;
+      case kNonsense:
+        channel.send(Json{{"type", "event"}, {"kind", "ended"}, {"candidate", 1000}});
+        break;
+      case kSlow:
+        std::this_thread::sleep_for(std::chrono::milliseconds(200));
+        break;
+      default:
+        break;
     }
     send(channel, ended);
   }

@@ -54,7 +54,13 @@ class FakeMeasurer : public Measurer {
 
  private:
   static Timing timing(double us) {
-    return {.median_us = us, .min_us = us, .max_us = us, .spread = 0.001, .batches = 5, .error = 1e-7, .sm_clock_mhz = 1980};
+    return {.median_us = us,
+            .min_us = us,
+            .max_us = us,
+            .spread = 0.001,
+            .batches = 5,
+            .error = 1e-7,
+            .sm_clock_mhz = 1980};
   }
 
   Outcome outcome(const Candidate& candidate) {
@@ -66,11 +72,16 @@ class FakeMeasurer : public Measurer {
       return timing(time_us(candidate));
     }
     switch (fault->second) {
-      case Fault::crash: return Failure{FailureKind::crash, "CUDA_ERROR_ILLEGAL_ADDRESS", "worker log"};
-      case Fault::hang: return Failure{FailureKind::timeout, "did not end within 15000 ms", "worker log"};
-      case Fault::wrong_result: return Failure{FailureKind::wrong_result, "left 3 elements unwritten", ""};
-      case Fault::out_of_memory: return Failure{FailureKind::out_of_memory, "cuMemAlloc", ""};
-      case Fault::none: break;
+      case Fault::crash:
+        return Failure{FailureKind::crash, "CUDA_ERROR_ILLEGAL_ADDRESS", "worker log"};
+      case Fault::hang:
+        return Failure{FailureKind::timeout, "did not end within 15000 ms", "worker log"};
+      case Fault::wrong_result:
+        return Failure{FailureKind::wrong_result, "left 3 elements unwritten", ""};
+      case Fault::out_of_memory:
+        return Failure{FailureKind::out_of_memory, "cuMemAlloc", ""};
+      case Fault::none:
+        break;
     }
     return timing(time_us(candidate));
   }
@@ -99,7 +110,8 @@ class FakeCompiler : public Compiler {
   }
 
   jit::CompileOutcome compile(const jit::CompileRequest& request) const {
-    if (holds(request.source, refuses)) return jit::CompileFailure{"error: expected a ';'", "unit.cu(1): error: expected a ';'"};
+    if (holds(request.source, refuses))
+      return jit::CompileFailure{"error: expected a ';'", "unit.cu(1): error: expected a ';'"};
     jit::CompiledUnit unit;
     unit.cubin = "cubin of " + request.source;
     for (const std::string& name : request.name_expressions) {

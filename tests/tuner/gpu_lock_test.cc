@@ -20,7 +20,8 @@ TEST(GpuLockTest, ASecondHolderIsToldWhoHasItAndGivesUp) {
   std::optional<GpuLock> first(std::in_place, uuid, milliseconds(0), nullptr, folder);
   std::string told;
   try {
-    const GpuLock second(uuid, milliseconds(120), [&](const std::string& message) { told = message; }, folder);
+    const GpuLock second(
+        uuid, milliseconds(120), [&](const std::string& message) { told = message; }, folder);
     FAIL();
   } catch (const Error& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr("process " + std::to_string(getpid())));

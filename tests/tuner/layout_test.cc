@@ -15,7 +15,10 @@ class LayoutTest : public testing::Test {
   std::shared_ptr<const OpSpec> op = templates.find_op("gemm");
 
   Problem gemm(DType a, DType d) const {
-    Problem problem{.op = "gemm", .dims = {{"M", 3}, {"N", 5}, {"K", 7}}, .dtypes = {{"a", a}, {"d", d}}, .choices = {},
+    Problem problem{.op = "gemm",
+                    .dims = {{"M", 3}, {"N", 5}, {"K", 7}},
+                    .dtypes = {{"a", a}, {"d", d}},
+                    .choices = {},
                     .alignments = {}};
     return complete(*op, problem);
   }

@@ -13,7 +13,7 @@ namespace {
 using std::chrono::milliseconds;
 using testing::HasSubstr;
 
-enum Fault { kNone, kAbort, kHang, kLost, kWrong, kAbortAfterEnd, kSlow };
+enum Fault { kNone, kAbort, kHang, kLost, kWrong, kAbortAfterEnd, kSlow, kNonsense };
 
 class CollectingSink : public MeasureSink {
  public:
@@ -96,6 +96,13 @@ TEST_F(ProcessMeasurerTest, ACrashAfterAnOutcomeDoesNotTakeItBack) {
   ProcessMeasurer measurer(options());
   measurer.measure(job({kAbortAfterEnd, kNone}), sink);
   EXPECT_TRUE(sink.timed(0));
+  EXPECT_TRUE(sink.timed(1));
+}
+
+TEST_F(ProcessMeasurerTest, AWorkerThatTalksNonsenseIsACrash) {
+  ProcessMeasurer measurer(options());
+  measurer.measure(job({kNonsense, kNone}), sink);
+  EXPECT_EQ(sink.failure(0).kind, FailureKind::crash);
   EXPECT_TRUE(sink.timed(1));
 }
 

@@ -12,18 +12,27 @@ Json through_cbor(const Json& message) { return Json::from_cbor(Json::to_cbor(me
 
 TEST(ProtocolTest, AJobSurvivesTheChannel) {
   MeasureJob job;
-  job.problem = {.op = "gemm", .dims = {{"M", 4096}}, .dtypes = {{"a", bf16}}, .choices = {{"a_layout", "row"}},
+  job.problem = {.op = "gemm",
+                 .dims = {{"M", 4096}},
+                 .dtypes = {{"a", bf16}},
+                 .choices = {{"a_layout", "row"}},
                  .alignments = {{"a", 16}}};
   Candidate candidate;
   candidate.template_name = "sm90_gemm";
   candidate.template_digest = "abc";
   candidate.config = {{"BM", 128}, {"BN", -1}};
-  candidate.code = {.cubin = std::string("\x7f" "ELF\0\xff", 6), .symbols = {"_Z1a", "_Z1b"}};
+  candidate.code = {.cubin = std::string("\x7f"
+                                         "ELF\0\xff",
+                                         6),
+                    .symbols = {"_Z1a", "_Z1b"}};
   candidate.reference = 1;
   candidate.checked_error = 1e-3;
   job.candidates = {candidate};
-  job.references = {{.template_name = "reference_gemm", .template_digest = "d", .config = {{"TILE", 64}},
-                     .own_launches = true, .code = candidate.code}};
+  job.references = {{.template_name = "reference_gemm",
+                     .template_digest = "d",
+                     .config = {{"TILE", 64}},
+                     .own_launches = true,
+                     .code = candidate.code}};
   job.check_cubin = candidate.code.cubin;
   job.check_symbols = {{"kiln::check::poison<kiln::bf16>", "_Z6poison"}};
   job.peers = {"cublaslt_best"};

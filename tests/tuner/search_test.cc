@@ -15,8 +15,9 @@ class SearchTest : public testing::Test {
  protected:
   TemplateSet templates{{std::filesystem::path(KILN_TEST_TEMPLATES) / "toy"}};
   cuda::DeviceInfo gpu = *cache::gpu_profile("h200");
-  Problem problem = complete(*templates.find_op("toy"), Problem{.op = "toy", .dims = {{"N", 1 << 20}}, .dtypes = {},
-                                                                .choices = {}, .alignments = {}});
+  Problem problem =
+      complete(*templates.find_op("toy"),
+               Problem{.op = "toy", .dims = {{"N", 1 << 20}}, .dtypes = {}, .choices = {}, .alignments = {}});
   SearchSpace space{templates.of_op("toy"), problem, gpu};
 
   std::size_t point(const char* config) const { return space.find("toy_unrolled", parse_config(config)).value(); }
@@ -55,7 +56,8 @@ TEST_F(SearchTest, AShortlistStartsWithWhatIsKnownAndVaries) {
 }
 
 TEST_F(SearchTest, EveryStrategyIsDeterministicAndProposesNothingTwice) {
-  for (const SearchKind kind : {SearchKind::automatic, SearchKind::exhaustive, SearchKind::random, SearchKind::evolve}) {
+  for (const SearchKind kind :
+       {SearchKind::automatic, SearchKind::exhaustive, SearchKind::random, SearchKind::evolve}) {
     std::vector<std::size_t> runs[2];
     for (std::vector<std::size_t>& proposed : runs) {
       const auto strategy = make_strategy(space, {.kind = kind, .max_candidates = 12, .seed = 7, .seeds = {}});

@@ -13,7 +13,8 @@ namespace {
 using testing::HasSubstr;
 
 TEST(TuningTest, EverySearchFindsTheFastestOfASmallSpace) {
-  for (const SearchKind kind : {SearchKind::automatic, SearchKind::exhaustive, SearchKind::random, SearchKind::evolve}) {
+  for (const SearchKind kind :
+       {SearchKind::automatic, SearchKind::exhaustive, SearchKind::random, SearchKind::evolve}) {
     FictionalLab lab;
     lab.device.time_us = landscape_us;
     lab.options.search = kind;
@@ -95,7 +96,8 @@ TEST(TuningTest, AStoppedRunKeepsItsTrialsAndIsResumed) {
   MemoryStore trials_only;
   for (const Trial& trial : lab.trials()) trials_only.put_trial(trial);
   FictionalLab resumed;
-  for (const Trial& trial : trials_only.trials(lab.hardware_class(), complete(*lab.templates.find_op("toy"), lab.problem))) {
+  for (const Trial& trial :
+       trials_only.trials(lab.hardware_class(), complete(*lab.templates.find_op("toy"), lab.problem))) {
     resumed.store.put_trial(trial);
   }
   resumed.device.time_us = landscape_us;
@@ -258,7 +260,10 @@ TEST(TuningTest, TheBaselineIsMeasuredWithTheFinalists) {
   lab.device.peer_us = {{"cublaslt_best", 150.0}};
   lab.options.max_candidates = 4;
   lab.options.templates = {"simt_gemm"};
-  const Problem gemm{.op = "gemm", .dims = {{"M", 256}, {"N", 256}, {"K", 256}}, .dtypes = {{"a", f32}}, .choices = {},
+  const Problem gemm{.op = "gemm",
+                     .dims = {{"M", 256}, {"N", 256}, {"K", 256}},
+                     .dtypes = {{"a", f32}},
+                     .choices = {},
                      .alignments = {}};
   const TuneResult result = lab.run({gemm}).at(0);
   EXPECT_FALSE(result.failed) << result.message;

@@ -16,12 +16,18 @@ constexpr std::string_view kTemplates = "templates/";
 
 std::string cpp_type(DType dtype) {
   switch (dtype) {
-    case DType::i8: return "kiln::int8_t";
-    case DType::u8: return "kiln::uint8_t";
-    case DType::i32: return "kiln::int32_t";
-    case DType::u32: return "kiln::uint32_t";
-    case DType::i64: return "kiln::int64_t";
-    default: return "kiln::" + std::string(to_string(dtype));
+    case DType::i8:
+      return "kiln::int8_t";
+    case DType::u8:
+      return "kiln::uint8_t";
+    case DType::i32:
+      return "kiln::int32_t";
+    case DType::u32:
+      return "kiln::uint32_t";
+    case DType::i64:
+      return "kiln::int64_t";
+    default:
+      return "kiln::" + std::string(to_string(dtype));
   }
 }
 

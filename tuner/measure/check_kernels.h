@@ -1,5 +1,5 @@
-// The kernels that fill, poison and compare, for whatever dtypes a problem has: templates/check/check.cuh, instantiated.
-// Building the request needs no GPU; CheckKernels runs what was compiled. Not thread-safe.
+// The kernels that fill, poison and compare, for whatever dtypes a problem has: templates/check/check.cuh,
+// instantiated. Building the request needs no GPU; CheckKernels runs what was compiled. Not thread-safe.
 #pragma once
 
 #include <cstdint>

@@ -23,6 +23,13 @@ Failure wrong(const std::string& message) { return {.kind = FailureKind::wrong_r
 
 }  // namespace
 
+Launchable launchable(const LoadedKernel& kernel) {
+  return {.workspace_bytes = kernel.workspace_bytes(),
+          .launch = [&kernel](std::span<const CUdeviceptr> pointers, std::span<const ScalarValue> scalars,
+                              CUdeviceptr workspace,
+                              CUstream stream) { kernel.launch(pointers, scalars, workspace, stream); }};
+}
+
 Checker::Checker(const OpSpec& op, const Problem& problem, CheckKernels& kernels, std::uint64_t seed, CUstream stream)
     : op_(op),
       kernels_(kernels),
@@ -79,9 +86,9 @@ void Checker::set_reference(const LoadedKernel& reference) {
   }
 }
 
-std::variant<double, Failure> Checker::check(const LoadedKernel& candidate, double tolerance, Cases cases) {
+std::variant<double, Failure> Checker::check(const Launchable& candidate, double tolerance, Cases cases) {
   const cuda::Driver& driver = cuda::driver();
-  GuardedBuffer workspace(static_cast<std::int64_t>(candidate.workspace_bytes()), 256);
+  GuardedBuffer workspace(static_cast<std::int64_t>(candidate.workspace_bytes), 256);
   double worst = 0;
   for (std::size_t c = 0; c < (cases == Cases::all ? cases_.size() : 1); ++c) {
     fill_inputs(c);
@@ -91,10 +98,10 @@ std::variant<double, Failure> Checker::check(const LoadedKernel& candidate, doub
     }
     workspace.arm(stream_);
     if (workspace.bytes() > 0) {
-      cuda::check(driver.cuMemsetD8Async(workspace.get(), kWorkspaceFill, candidate.workspace_bytes(), stream_),
+      cuda::check(driver.cuMemsetD8Async(workspace.get(), kWorkspaceFill, candidate.workspace_bytes, stream_),
                   "cuMemsetD8Async");
     }
-    const CUdeviceptr workspace_pointer = candidate.workspace_bytes() > 0 ? workspace.get() : 0;
+    const CUdeviceptr workspace_pointer = candidate.workspace_bytes > 0 ? workspace.get() : 0;
     candidate.launch(pointers_, scalar_values(op_, cases_[c]), workspace_pointer, stream_);
     cuda::check(driver.cuStreamSynchronize(stream_), "cuStreamSynchronize");
 
@@ -116,8 +123,7 @@ std::string Checker::disturbed(std::size_t check_case) {
     const OperandLayout& layout = layouts_[i];
     if (layout.role != Role::in || layout.elements == 0) continue;
     kernels_.fill(layout, scratch_.get(), seed_of(check_case, i));
-    const Comparison same =
-        kernels_.compare(layout.dtype, scratch_.get(), layout.dtype, pointers_[i], layout.elements);
+    const Comparison same = kernels_.compare(layout.dtype, scratch_.get(), layout.dtype, pointers_[i], layout.elements);
     if (same.sum_sq_diff != 0 || same.first_bad_index != 0) return "changed its input " + layout.name;
   }
   return {};
@@ -127,19 +133,20 @@ std::variant<double, Failure> Checker::compare(std::size_t check_case, double to
   double worst = 0;
   for (const auto& [i, truth] : truth_.at(check_case)) {
     const OperandLayout& layout = layouts_[i];
-    const Comparison found = kernels_.compare(reference_layouts_[i].dtype, truth.get(), layout.dtype, pointers_[i],
-                                              layout.elements);
+    const Comparison found =
+        kernels_.compare(reference_layouts_[i].dtype, truth.get(), layout.dtype, pointers_[i], layout.elements);
     const std::string where = " of " + layout.name + ", the first at index " +
                               std::to_string(found.first_bad_index == 0 ? 0 : found.first_bad_index - 1) +
                               describe_case(cases_[check_case]);
     if (found.unwritten > 0) return wrong(fmt::format("left {} elements unwritten{}", found.unwritten, where));
-    if (found.wrong_poison > 0) return wrong(fmt::format("wrote {} elements outside the result{}", found.wrong_poison, where));
+    if (found.wrong_poison > 0)
+      return wrong(fmt::format("wrote {} elements outside the result{}", found.wrong_poison, where));
     if (found.nan_mismatch > 0) return wrong(fmt::format("{} unexpected NaN or infinity{}", found.nan_mismatch, where));
     const double error = found.relative_error();
     // Not `error > tolerance`: a NaN must not pass.
     if (!(error <= tolerance)) {
-      return wrong(fmt::format("relative error {:.3g} of {} is above the tolerance {:.3g}{}", error, layout.name, tolerance,
-                               describe_case(cases_[check_case])));
+      return wrong(fmt::format("relative error {:.3g} of {} is above the tolerance {:.3g}{}", error, layout.name,
+                               tolerance, describe_case(cases_[check_case])));
     }
     worst = std::max(worst, error);
   }

@@ -1,11 +1,12 @@
-// Is a candidate right? For each of the op's check cases it gets fresh inputs and a poisoned output, runs, and is compared
-// with what a reference kernel computes from the same inputs in higher precision. Also found: elements left unwritten,
-// writes into gaps and past the ends, and changed inputs. Not thread-safe; works in the current context.
+// Is a candidate right? For each of the op's check cases it gets fresh inputs and a poisoned output, runs, and is
+// compared with what a reference kernel computes from the same inputs in higher precision. Also found: elements left
+// unwritten, writes into gaps and past the ends, and changed inputs. Not thread-safe; works in the current context.
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
-#include <memory>
+#include <span>
 #include <string>
 #include <variant>
 #include <vector>
@@ -15,6 +16,15 @@
 #include "tuner/measure/operands.h"
 
 namespace kiln::tuner {
+
+// Something that can be checked: a candidate, or another library.
+struct Launchable {
+  std::uint64_t workspace_bytes = 0;
+  std::function<void(std::span<const CUdeviceptr> pointers, std::span<const ScalarValue> scalars, CUdeviceptr workspace,
+                     CUstream stream)>
+      launch;
+};
+Launchable launchable(const LoadedKernel& kernel);
 
 class Checker {
  public:
@@ -27,7 +37,7 @@ class Checker {
   // The relative Frobenius error, the worst over cases and outputs, or why the candidate is wrong. Every case where
   // `cases` is all, else the first alone. Throws Error{launch_failed} when it does not run at all.
   enum class Cases { all, first };
-  std::variant<double, Failure> check(const LoadedKernel& candidate, double tolerance, Cases cases);
+  std::variant<double, Failure> check(const Launchable& candidate, double tolerance, Cases cases);
 
  private:
   void fill_inputs(std::size_t check_case);
@@ -45,7 +55,7 @@ class Checker {
   std::vector<std::map<std::string, double>> cases_;
   std::vector<GuardedBuffer> buffers_;
   std::vector<CUdeviceptr> pointers_;
-  cuda::DeviceBuffer scratch_;  // an input as it was, to compare with
+  cuda::DeviceBuffer scratch_;                                    // an input as it was, to compare with
   std::vector<std::map<std::size_t, cuda::DeviceBuffer>> truth_;  // case → output operand → values
 };
 

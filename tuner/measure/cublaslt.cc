@@ -20,7 +20,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// What is used of cublasLt.h, which may not be installed where the library is. Values as documented for cuBLASLt 12 and 13.
+// What is used of cublasLt.h, which may not be installed where the library is. Values as documented for cuBLASLt 12
+// and 13.
 using Status = int;
 using Handle = struct LtContext*;
 using Desc = struct LtMatmulDesc*;
@@ -116,8 +117,10 @@ void* open_library(std::string* path) {
       tried += "\n  " + candidate.string() + ": " + dlerror();
     }
   }
-  throw Error(ErrorCode::not_found, "cuBLASLt is not installed where it was looked for (the loader's path, CUDA_HOME, "
-                                    "/usr/local/cuda*, Python's site-packages):" + tried);
+  throw Error(ErrorCode::not_found,
+              "cuBLASLt is not installed where it was looked for (the loader's path, CUDA_HOME, "
+              "/usr/local/cuda*, Python's site-packages):" +
+                  tried);
 }
 
 template <class Function>
@@ -183,10 +186,14 @@ struct PreferenceTraits {
 int cuda_type(DType dtype) {
   switch (dtype) {
     case DType::f32:
-    case DType::tf32: return kTypeF32;
-    case DType::f16: return kTypeF16;
-    case DType::bf16: return kTypeBf16;
-    default: throw Error(ErrorCode::unsupported, "cuBLASLt peer: no type for " + std::string(to_string(dtype)));
+    case DType::tf32:
+      return kTypeF32;
+    case DType::f16:
+      return kTypeF16;
+    case DType::bf16:
+      return kTypeBf16;
+    default:
+      throw Error(ErrorCode::unsupported, "cuBLASLt peer: no type for " + std::string(to_string(dtype)));
   }
 }
 
@@ -194,8 +201,9 @@ UniqueHandle<LayoutTraits> make_layout(DType dtype, std::int64_t rows, std::int6
                                        std::int64_t batch, std::int64_t stride) {
   const Library& lt = library();
   MatrixLayout raw = nullptr;
-  check(lt.layout_create(&raw, cuda_type(dtype), static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(cols), ld),
-        "cublasLtMatrixLayoutCreate");
+  check(
+      lt.layout_create(&raw, cuda_type(dtype), static_cast<std::uint64_t>(rows), static_cast<std::uint64_t>(cols), ld),
+      "cublasLtMatrixLayoutCreate");
   UniqueHandle<LayoutTraits> layout(raw);
   if (batch > 1) {
     const auto count = static_cast<std::int32_t>(batch);

@@ -10,22 +10,37 @@ namespace {
 // Half a unit in the last place is 2⁻⁹ for bf16 and 2⁻¹² for f16; with some room, since it is not the only error.
 double rounding_error(DType dtype) {
   switch (dtype) {
-    case DType::bf16: return 4e-3;
-    case DType::f16: return 5e-4;
-    case DType::f8e4m3: return 6e-2;
-    case DType::f8e5m2: return 1.2e-1;
-    default: return 0;
+    case DType::bf16:
+      return 4e-3;
+    case DType::f16:
+      return 5e-4;
+    case DType::f8e4m3:
+      return 6e-2;
+    case DType::f8e5m2:
+      return 1.2e-1;
+    default:
+      return 0;
   }
 }
 
 ScalarValue convert(ScalarType type, double value) {
   ScalarValue scalar{.u64 = 0};
   switch (type) {
-    case ScalarType::f32: scalar.f32 = static_cast<float>(value); break;
-    case ScalarType::i32: scalar.i32 = static_cast<std::int32_t>(value); break;
-    case ScalarType::u32: scalar.u32 = static_cast<std::uint32_t>(value); break;
-    case ScalarType::i64: scalar.i64 = static_cast<std::int64_t>(value); break;
-    case ScalarType::u64: scalar.u64 = static_cast<std::uint64_t>(value); break;
+    case ScalarType::f32:
+      scalar.f32 = static_cast<float>(value);
+      break;
+    case ScalarType::i32:
+      scalar.i32 = static_cast<std::int32_t>(value);
+      break;
+    case ScalarType::u32:
+      scalar.u32 = static_cast<std::uint32_t>(value);
+      break;
+    case ScalarType::i64:
+      scalar.i64 = static_cast<std::int64_t>(value);
+      break;
+    case ScalarType::u64:
+      scalar.u64 = static_cast<std::uint64_t>(value);
+      break;
   }
   return scalar;
 }
@@ -116,7 +131,8 @@ double tolerance(const Manifest& manifest, const OpSpec& op, const Problem& prob
   const auto own = manifest.check_tolerance.find(dtype->second);
   const auto shared = op.check.tolerance.find(dtype->second);
   if (own == manifest.check_tolerance.end() && shared == op.check.tolerance.end()) {
-    throw Error(ErrorCode::invalid_manifest, manifest.name + ": no tolerance for " + std::string(to_string(dtype->second)) +
+    throw Error(ErrorCode::invalid_manifest, manifest.name + ": no tolerance for " +
+                                                 std::string(to_string(dtype->second)) +
                                                  ": add it to check.tolerance of the template or of op " + op.name);
   }
   double bound = own != manifest.check_tolerance.end() ? own->second : shared->second;

@@ -1,5 +1,5 @@
-// What a problem's operands look like in memory, from its op alone: sizes, roles, how they are filled, what a check feeds
-// them. Knows no particular op. Pure functions; thread-safe.
+// What a problem's operands look like in memory, from its op alone: sizes, roles, how they are filled, what a check
+// feeds them. Knows no particular op. Pure functions; thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -44,10 +44,9 @@ std::vector<ScalarValue> scalar_values(const OpSpec& op, const std::map<std::str
 // `beta` and it is 0 in this case, for then it must not be read.
 bool starts_poisoned(const OperandLayout& operand, const std::map<std::string, double>& scalars);
 
-// The largest relative Frobenius error that a right kernel of template `manifest` may show on this problem: the manifest's
-// or the op's tolerance for the dtype named by check.dtype (default: the first output's), and never less than what
-// rounding to an output's dtype costs.
-// Throws Error{invalid_manifest} where neither names the dtype.
+// The largest relative Frobenius error that a right kernel of template `manifest` may show on this problem: the
+// manifest's or the op's tolerance for the dtype named by check.dtype (default: the first output's), and never less
+// than what rounding to an output's dtype costs. Throws Error{invalid_manifest} where neither names the dtype.
 double tolerance(const Manifest& manifest, const OpSpec& op, const Problem& problem);
 
 // How many sets to rotate over so that a launch finds none of its operands in an L2 of `l2_bytes`: together at least

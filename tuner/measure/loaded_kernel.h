@@ -1,5 +1,5 @@
-// A compiled configuration on this GPU: its library loaded, its launches laid out for one problem. Unloaded with its last
-// owner, so that losers do not fill the device's memory. Not thread-safe.
+// A compiled configuration on this GPU: its library loaded, its launches laid out for one problem. Unloaded with its
+// last owner, so that losers do not fill the device's memory. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -17,7 +17,8 @@ namespace kiln::tuner {
 
 class LoadedKernel {
  public:
-  // `launches`: the manifest's own, or those of its check. Throws Error{launch_failed}, {not_found}, {invalid_argument}.
+  // `launches`: the manifest's own, or those of its check. Throws Error{launch_failed}, {not_found},
+  // {invalid_argument}.
   LoadedKernel(const KernelTemplate& t, const std::vector<LaunchSpec>& launches, const Problem& problem,
                const Config& config, const KernelCode& code, const cuda::DeviceInfo& device, CUdevice cu_device);
 

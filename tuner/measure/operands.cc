@@ -36,9 +36,9 @@ bool GuardedBuffer::intact(CUstream stream) const {
   std::string zones(static_cast<std::size_t>(head_ + kGuardBytes), '\0');
   cuda::check(driver.cuMemcpyDtoHAsync(zones.data(), memory_.get(), static_cast<std::size_t>(head_), stream),
               "cuMemcpyDtoHAsync");
-  cuda::check(driver.cuMemcpyDtoHAsync(zones.data() + head_, pointer_ + static_cast<CUdeviceptr>(bytes_), kGuardBytes,
-                                       stream),
-              "cuMemcpyDtoHAsync");
+  cuda::check(
+      driver.cuMemcpyDtoHAsync(zones.data() + head_, pointer_ + static_cast<CUdeviceptr>(bytes_), kGuardBytes, stream),
+      "cuMemcpyDtoHAsync");
   cuda::check(driver.cuStreamSynchronize(stream), "cuStreamSynchronize");
   return std::all_of(zones.begin(), zones.end(),
                      [](char byte) { return static_cast<unsigned char>(byte) == kGuardPattern; });

@@ -1,5 +1,5 @@
-// Device memory for a problem's operands: guarded buffers, in which a write outside an operand shows, and rotating sets, so
-// that a timed launch finds nothing of its own in the L2. Memory of the current context. Not thread-safe.
+// Device memory for a problem's operands: guarded buffers, in which a write outside an operand shows, and rotating
+// sets, so that a timed launch finds nothing of its own in the L2. Memory of the current context. Not thread-safe.
 #pragma once
 
 #include <cstdint>
@@ -13,8 +13,8 @@
 
 namespace kiln::tuner {
 
-// `bytes` of device memory between two zones of a known pattern. The pointer is a multiple of `alignment` and of no higher
-// power of two up to 256, so that a kernel which assumes more than it was promised is found out.
+// `bytes` of device memory between two zones of a known pattern. The pointer is a multiple of `alignment` and of no
+// higher power of two up to 256, so that a kernel which assumes more than it was promised is found out.
 class GuardedBuffer {
  public:
   // Throws Error{out_of_memory}.

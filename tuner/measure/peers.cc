@@ -41,8 +41,8 @@ std::unique_ptr<Peer> make_peer(const std::string& name, const OpSpec& op, const
     if (peer.name == name) return peer.make(op, problem);
     known += (known.empty() ? "" : ", ") + std::string(peer.name);
   }
-  throw Error(ErrorCode::not_found, "op " + op.name + " has no peer '" + name + "'; it has " +
-                                        (known.empty() ? "none" : known));
+  throw Error(ErrorCode::not_found,
+              "op " + op.name + " has no peer '" + name + "'; it has " + (known.empty() ? "none" : known));
 }
 
 }  // namespace kiln::tuner

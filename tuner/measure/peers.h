@@ -1,5 +1,5 @@
-// Other libraries that solve the same problem, timed beside Kiln's candidates. They are opened at run time where they are
-// installed; nothing links to them. Which peers an op has stands in one table, in peers.cc.
+// Other libraries that solve the same problem, timed beside Kiln's candidates. They are opened at run time where they
+// are installed; nothing links to them. Which peers an op has stands in one table, in peers.cc.
 #pragma once
 
 #include <memory>

@@ -41,6 +41,9 @@ Failure to_failure(const Error& error) {
   return {.kind = kind, .message = error.what(), .log = {}};
 }
 
+// Another library may round as it likes, but it must have solved the same problem.
+constexpr double kPeerTolerance = 0.05;
+
 // A candidate or a peer in the interleaved rounds.
 struct Contestant {
   std::optional<std::size_t> candidate;
@@ -76,6 +79,7 @@ class Session {
   void add_candidates();
   void add_peers();
   void add_peer(const std::string& name);
+  void check_peer(const LaunchFunction& variant);
   void time_rounds();
   int run_round(std::size_t round);
   void screen(std::size_t round);
@@ -119,8 +123,8 @@ void Session::run() {
   checker_ = std::make_unique<Checker>(*op_, job_.problem, kernels_, job_.seed, device_.stream());
   for (std::size_t i = 0; i < job_.candidates.size() && !sink_.stop_requested(); ++i) load(i);
   check_all();
-  const bool any_valid = std::any_of(entries_.begin(), entries_.end(),
-                                     [](const Entry& entry) { return entry.kernel && !entry.failed; });
+  const bool any_valid =
+      std::any_of(entries_.begin(), entries_.end(), [](const Entry& entry) { return entry.kernel && !entry.failed; });
   if (sink_.stop_requested() || (!any_valid && job_.peers.empty())) return;
   sink_.preparing();
   allocate_sets();
@@ -171,8 +175,8 @@ void Session::load_reference(std::size_t index, const TemplatePtr& own_template)
   if (current_reference_ == index) return;
   sink_.preparing();
   const Reference& reference = job_.references.at(index);
-  const TemplatePtr t = reference.own_launches ? own_template
-                                               : find_template(reference.template_name, reference.template_digest);
+  const TemplatePtr t =
+      reference.own_launches ? own_template : find_template(reference.template_name, reference.template_digest);
   const LoadedKernel kernel(*t, reference.own_launches ? t->manifest.check_launches : t->manifest.launches,
                             reference_problem(*op_, job_.problem), reference.config, reference.code, device_.info(),
                             device_.handle());
@@ -185,7 +189,7 @@ void Session::check(std::size_t candidate, Checker::Cases cases) {
   load_reference(job_.candidates[candidate].reference, entry.kernel_template);
   attempt(candidate, [&] {
     const double bound = tolerance(entry.kernel_template->manifest, *op_, job_.problem);
-    const std::variant<double, Failure> outcome = checker_->check(*entry.kernel, bound, cases);
+    const std::variant<double, Failure> outcome = checker_->check(launchable(*entry.kernel), bound, cases);
     if (const auto* failure = std::get_if<Failure>(&outcome)) {
       fail(candidate, *failure);
       return;
@@ -263,6 +267,7 @@ void Session::add_peer(const std::string& name) {
   std::string last_failure;
   for (const LaunchFunction& variant : peer->variants()) {
     try {
+      check_peer(variant);
       auto batch = std::make_unique<Batch>(variant, *sets_, device_.stream());
       double us = std::numeric_limits<double>::infinity();
       for (int repeat = 0; repeat < 2; ++repeat) {
@@ -281,6 +286,16 @@ void Session::add_peer(const std::string& name) {
   if (!best.batch) throw Error(ErrorCode::unsupported, "no variant runs: " + last_failure);
   peers_.push_back(std::move(peer));
   contestants_.push_back(std::move(best));
+}
+
+// Against the truth that the candidates were last checked with; without one there is nothing to compare either.
+void Session::check_peer(const LaunchFunction& variant) {
+  if (!current_reference_) return;
+  Launchable peer;
+  peer.launch = [&variant](std::span<const CUdeviceptr> pointers, std::span<const ScalarValue>, CUdeviceptr,
+                           CUstream stream) { variant(pointers, stream); };
+  const std::variant<double, Failure> outcome = checker_->check(peer, kPeerTolerance, Checker::Cases::first);
+  if (const auto* failure = std::get_if<Failure>(&outcome)) throw Error(ErrorCode::unsupported, failure->message);
 }
 
 void Session::touch(const Contestant& contestant) {
@@ -302,8 +317,8 @@ void Session::drop(Contestant& contestant, const Error& error) {
   }
 }
 
-// Every active contestant once; the new sample replaces that of an earlier try of the same round. Gives the lowest SM clock
-// seen while a batch ran, 0 when unknown.
+// Every active contestant once; the new sample replaces that of an earlier try of the same round. Gives the lowest SM
+// clock seen while a batch ran, 0 when unknown.
 int Session::run_round(std::size_t round) {
   int clock = 0;
   for (Contestant& contestant : contestants_) {
@@ -391,12 +406,14 @@ void Session::report() {
 MeasuringDevice::MeasuringDevice(const std::string& uuid)
     : info_(find_device(uuid)), context_(info_.ordinal), current_(context_.get()), stream_(cuda::make_stream()) {}
 
-void run_session(const MeasureJob& job, const MeasuringDevice& device, const TemplateSet& templates, SessionSink& sink) {
+void run_session(const MeasureJob& job, const MeasuringDevice& device, const TemplateSet& templates,
+                 SessionSink& sink) {
   Session(job, device, templates, sink).run();
 }
 
 bool is_context_lost(const Error& error) noexcept {
-  return !error.call().empty() && error.call().starts_with("cu") && cuda::is_sticky(static_cast<CUresult>(error.native_code()));
+  return !error.call().empty() && error.call().starts_with("cu") &&
+         cuda::is_sticky(static_cast<CUresult>(error.native_code()));
 }
 
 }  // namespace kiln::tuner

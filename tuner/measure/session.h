@@ -45,8 +45,8 @@ class MeasuringDevice {
   cuda::UniqueStream stream_;
 };
 
-// Throws Error with a sticky native code when the context is lost (see is_context_lost), and Error for what concerns the
-// whole job: no memory for one set of operands, a reference that does not run, a manifest that does not fit.
+// Throws Error with a sticky native code when the context is lost (see is_context_lost), and Error for what concerns
+// the whole job: no memory for one set of operands, a reference that does not run, a manifest that does not fit.
 void run_session(const MeasureJob& job, const MeasuringDevice& device, const TemplateSet& templates, SessionSink& sink);
 
 // Whether after `error` the process's context serves nobody any more.

@@ -17,8 +17,8 @@ Timing summarize(std::span<const double> samples_us);
 // The value below which the part `fraction` (0 … 1) of the samples lies; 0 without samples.
 double quantile(std::span<const double> samples, double fraction);
 
-// The rounds whose SM clock fell more than 5 % below that of the rounds beside them. A clock that falls slowly, as under
-// a power cap, hits all contestants alike and is no such case. A clock of 0 is unknown and never dirty.
+// The rounds whose SM clock fell more than 5 % below that of the rounds beside them. A clock that falls slowly, as
+// under a power cap, hits all contestants alike and is no such case. A clock of 0 is unknown and never dirty.
 std::vector<std::size_t> dirty_rounds(std::span<const int> clocks_mhz);
 
 }  // namespace kiln::tuner

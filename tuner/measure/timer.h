@@ -1,6 +1,6 @@
-// Device time of one launch, by the protocol: batches of at least 2 ms inside one CUDA graph, rotating over operand sets,
-// between two events. Interleaving the batches of several contestants is session.h's part.
-// Not thread-safe; works in the current context.
+// Device time of one launch, by the protocol: batches of at least 2 ms inside one CUDA graph, rotating over operand
+// sets, between two events. Interleaving the batches of several contestants is session.h's part. Not thread-safe; works
+// in the current context.
 #pragma once
 
 #include <functional>

@@ -1,5 +1,5 @@
-// Every candidate for one problem: the legal configurations of all templates that accept it, with what their cost models
-// say, in one list. Immutable after building; thread-safe.
+// Every candidate for one problem: the legal configurations of all templates that accept it, with what their cost
+// models say, in one list. Immutable after building; thread-safe.
 #pragma once
 
 #include <cstddef>
@@ -22,9 +22,9 @@ struct Point {
 
 class SearchSpace {
  public:
-  // `templates` are those that accept the problem, highest priority first. Each template's default is a point, whether or
-  // not its values stand in the manifest's lists. `keep_going` is asked now and then; false ends the enumeration early.
-  // Throws Error{invalid_expression}.
+  // `templates` are those that accept the problem, highest priority first. Each template's default is a point, whether
+  // or not its values stand in the manifest's lists. `keep_going` is asked now and then; false ends the enumeration
+  // early. Throws Error{invalid_expression}.
   SearchSpace(std::vector<TemplatePtr> templates, const Problem& problem, const cuda::DeviceInfo& device,
               const std::function<bool()>& keep_going = {});
 
@@ -35,8 +35,8 @@ class SearchSpace {
   std::optional<std::size_t> find(const std::string& template_name, const Config& config) const;
   // The default of each template, in the templates' order.
   const std::vector<std::size_t>& defaults() const noexcept { return defaults_; }
-  // Points of the same template that differ in one parameter by the nearest legal value up or down its list, in the order
-  // of the manifest's parameters.
+  // Points of the same template that differ in one parameter by the nearest legal value up or down its list, in the
+  // order of the manifest's parameters.
   std::vector<std::size_t> neighbours(std::size_t point) const;
   // Every point: by predicted time, points without a prediction last, then in the fixed order.
   std::vector<std::size_t> by_prediction() const;

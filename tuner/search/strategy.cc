@@ -67,7 +67,8 @@ class Random : public Strategy {
   std::size_t next_ = 0;
 };
 
-// A shortlist first, two thirds of what may be tried; then the neighbours of the two best, for as long as there are any.
+// A shortlist first, two thirds of what may be tried; then the neighbours of the two best, for as long as there are
+// any.
 class Automatic : public Strategy {
  public:
   Automatic(const SearchSpace& space, const StrategyOptions& options) : space_(space) {
@@ -151,7 +152,8 @@ class Evolve : public Strategy {
     std::vector<std::size_t> points;
     for (int attempt = 0; attempt < 200 && points.size() < std::min(room, generation_); ++attempt) {
       const std::size_t point = draw(random_, space_.points().size());
-      if (!history.tried(point) && std::find(points.begin(), points.end(), point) == points.end()) points.push_back(point);
+      if (!history.tried(point) && std::find(points.begin(), points.end(), point) == points.end())
+        points.push_back(point);
     }
     return points;
   }
@@ -163,8 +165,8 @@ class Evolve : public Strategy {
   bool started_ = false;
 };
 
-// A model may be wrong, but hardly by this factor: a template predicted so much slower than the best gets no place of its
-// own.
+// A model may be wrong, but hardly by this factor: a template predicted so much slower than the best gets no place of
+// its own.
 constexpr double kHopeless = 1.6;
 // A default is a point of comparison, so it gets more credit.
 constexpr double kHopelessDefault = 3;
@@ -242,7 +244,8 @@ class Chooser {
     for (const std::size_t other : chosen_) {
       const int away = distance_between(point, other);
       if (away < min_distance) return true;
-      if (away < kFar && min_distance > 1 && space_.points()[other].predicted_us == space_.points()[point].predicted_us) {
+      if (away < kFar && min_distance > 1 &&
+          space_.points()[other].predicted_us == space_.points()[point].predicted_us) {
         ++alike;
       }
     }
@@ -254,7 +257,8 @@ class Chooser {
   std::vector<std::size_t> chosen_;
 };
 
-// The points that the model cannot tell from the best, and for each template but the best one's, its points by prediction.
+// The points that the model cannot tell from the best, and for each template but the best one's, its points by
+// prediction.
 struct Preferences {
   std::vector<std::size_t> by_prediction;
   std::vector<std::size_t> near_best;
@@ -273,7 +277,8 @@ Preferences prefer(const SearchSpace& space) {
     const bool is_near = near < kFewestNear || !is_hopeless(candidate, best.predicted_us, kNearBest);
     const bool has_rank = candidate.predicted_us > 0 || best.predicted_us <= 0;
     if (is_near && has_rank && near < kMostNear) preferences.near_best.push_back(point);
-    if (candidate.kernel_template == best.kernel_template || is_hopeless(candidate, best.predicted_us, kHopeless)) continue;
+    if (candidate.kernel_template == best.kernel_template || is_hopeless(candidate, best.predicted_us, kHopeless))
+      continue;
     by_template[candidate.kernel_template].push_back(point);
   }
   for (std::vector<std::size_t>& points : by_template) {
@@ -334,10 +339,14 @@ std::vector<std::size_t> shortlist(const SearchSpace& space, std::span<const std
 
 std::unique_ptr<Strategy> make_strategy(const SearchSpace& space, const StrategyOptions& options) {
   switch (options.kind) {
-    case SearchKind::exhaustive: return std::make_unique<Exhaustive>(space);
-    case SearchKind::random: return std::make_unique<Random>(space, options);
-    case SearchKind::evolve: return std::make_unique<Evolve>(space, options);
-    case SearchKind::automatic: break;
+    case SearchKind::exhaustive:
+      return std::make_unique<Exhaustive>(space);
+    case SearchKind::random:
+      return std::make_unique<Random>(space, options);
+    case SearchKind::evolve:
+      return std::make_unique<Evolve>(space, options);
+    case SearchKind::automatic:
+      break;
   }
   return std::make_unique<Automatic>(space, options);
 }

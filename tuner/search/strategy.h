@@ -40,16 +40,16 @@ struct StrategyOptions {
   SearchKind kind = SearchKind::automatic;
   std::size_t max_candidates = 24;  // what the search as a whole may try
   std::uint64_t seed = 1;
-  std::vector<std::size_t> seeds;   // points known to be good nearby: proposed first
+  std::vector<std::size_t> seeds;  // points known to be good nearby: proposed first
 };
 
 // `space` must outlive the strategy.
 std::unique_ptr<Strategy> make_strategy(const SearchSpace& space, const StrategyOptions& options);
 
-// `count` points worth measuring first: `first`, the defaults, and then in turn the next by predicted time, the one most
-// unlike those chosen among all that the model cannot tell from the best, and the next of another template, since models
-// of different templates need not agree. By predicted time, two points of one template differ in more than one parameter,
-// and at most two are predicted exactly alike, for as long as there are such.
+// `count` points worth measuring first: `first`, the defaults, and then in turn the next by predicted time, the one
+// most unlike those chosen among all that the model cannot tell from the best, and the next of another template, since
+// models of different templates need not agree. By predicted time, two points of one template differ in more than one
+// parameter, and at most two are predicted exactly alike, for as long as there are such.
 std::vector<std::size_t> shortlist(const SearchSpace& space, std::span<const std::size_t> first, std::size_t count);
 
 }  // namespace kiln::tuner

@@ -25,7 +25,8 @@ std::string holder_of(int fd) {
 }
 
 void write_holder(int fd) {
-  const std::string text = fmt::format("process {} since {:%Y-%m-%d %H:%M:%S}", getpid(), fmt::localtime(std::time(nullptr)));
+  const std::string text =
+      fmt::format("process {} since {:%Y-%m-%d %H:%M:%S}", getpid(), fmt::localtime(std::time(nullptr)));
   // For people only: a lock without its holder's name still locks.
   if (ftruncate(fd, 0) == 0) static_cast<void>(pwrite(fd, text.data(), text.size(), 0) >= 0);
 }

@@ -22,7 +22,9 @@ class ChannelSink : public SessionSink {
  public:
   explicit ChannelSink(Channel& channel) : channel_(channel) {}
 
-  void preparing() override { send({.kind = Kind::preparing, .candidate = 0, .text = {}, .detail = {}, .outcome = {}}); }
+  void preparing() override {
+    send({.kind = Kind::preparing, .candidate = 0, .text = {}, .detail = {}, .outcome = {}});
+  }
   void touching(std::size_t candidate) override {
     send({.kind = Kind::touching, .candidate = candidate, .text = {}, .detail = {}, .outcome = {}});
   }

@@ -26,18 +26,18 @@ class MeasureSink {
 };
 
 struct MeasureReport {
-  std::map<std::string, Timing> peers;              // those that could be timed
+  std::map<std::string, Timing> peers;               // those that could be timed
   std::map<std::string, std::string> peer_failures;  // why the others could not
-  std::vector<std::string> warnings;                // dirty rounds, less memory than wanted, …
-  bool foreign_work = false;                        // another process computed on the GPU meanwhile; no peer's timing holds
+  std::vector<std::string> warnings;                 // dirty rounds, less memory than wanted, …
+  bool foreign_work = false;  // another process computed on the GPU meanwhile; no peer's timing holds
   bool stopped = false;
 };
 
 class Measurer {
  public:
   virtual ~Measurer() = default;
-  // A candidate that crashes, hangs or answers wrongly is an outcome. Throws Error{launch_failed} when the device itself
-  // no longer serves, Error{io} when no worker can be started, Error{no_device}.
+  // A candidate that crashes, hangs or answers wrongly is an outcome. Throws Error{launch_failed} when the device
+  // itself no longer serves, Error{io} when no worker can be started, Error{no_device}.
   virtual MeasureReport measure(const MeasureJob& job, MeasureSink& sink) = 0;
   // The next measure() starts in a fresh process.
   virtual void renew() = 0;

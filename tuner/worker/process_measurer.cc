@@ -36,6 +36,23 @@ std::filesystem::path make_log_file() {
   return path;
 }
 
+// Empty when the message is no event about one of `num_candidates`: a worker whose memory a candidate has damaged may
+// say anything.
+std::optional<Event> read_event(const Json& message, std::size_t num_candidates) {
+  if (protocol::type_of(message) != "event") return std::nullopt;
+  try {
+    Event event = protocol::event_from_json(message);
+    const bool is_outcome = event.kind == Kind::checked || event.kind == Kind::peer_ended;
+    if (is_outcome && !std::holds_alternative<Timing>(event.outcome)) return std::nullopt;
+    const bool names_candidate =
+        event.kind == Kind::touching || event.kind == Kind::checked || event.kind == Kind::ended;
+    if (names_candidate && event.candidate >= num_candidates) return std::nullopt;
+    return event;
+  } catch (const std::exception&) {
+    return std::nullopt;
+  }
+}
+
 }  // namespace
 
 // What is known of one measure() call while workers come and go.
@@ -107,11 +124,12 @@ void ProcessMeasurer::ensure_worker() {
       protocol::to_json(protocol::Open{.gpu_uuid = options_.gpu_uuid, .template_folders = options_.template_folders}));
   Json message;
   const Channel::Status status = worker_->channel().receive(&message, options_.start_deadline);
-  if (status == Channel::Status::message && protocol::type_of(message) == "event") {
-    const Event event = protocol::event_from_json(message);
-    if (event.kind == Kind::opened) return;
+  const std::optional<Event> event =
+      status == Channel::Status::message ? read_event(message, 0) : std::optional<Event>();
+  if (event) {
+    if (event->kind == Kind::opened) return;
     end_worker();
-    declare_sick("the worker cannot use it: " + event.text);
+    declare_sick("the worker cannot use it: " + event->text);
   }
   end_worker();
   declare_sick(status == Channel::Status::timeout
@@ -129,8 +147,8 @@ void ProcessMeasurer::end_worker() {
 
 void ProcessMeasurer::renew() { end_worker(); }
 
-// NVML may see process ids of another namespace, so ours is told from others' by counting. A worker that has just ended is
-// listed for a moment longer, so only what stays is foreign.
+// NVML may see process ids of another namespace, so ours is told from others' by counting. A worker that has just ended
+// is listed for a moment longer, so only what stays is foreign.
 void ProcessMeasurer::look_for_foreign_work(Run& run) {
   if (run.report.foreign_work) return;
   const std::size_t own = worker_ ? 1 : 0;
@@ -176,8 +194,9 @@ ProcessMeasurer::Step ProcessMeasurer::wait_for_event(Run& run) {
   const auto left = std::chrono::duration_cast<milliseconds>(run.deadline - Clock::now());
   switch (worker_->channel().receive(&message, std::clamp(left, milliseconds(0), kPoll))) {
     case Channel::Status::message:
-      if (protocol::type_of(message) != "event") return Step::going_on;
-      return handle(protocol::event_from_json(message), run);
+      if (const std::optional<Event> event = read_event(message, run.sent.size())) return handle(*event, run);
+      run.last_words = "the worker sent a message that cannot be read";
+      break;
     case Channel::Status::timeout: {
       if (Clock::now() < run.deadline) return Step::going_on;
       end_worker();
@@ -187,7 +206,8 @@ ProcessMeasurer::Step ProcessMeasurer::wait_for_event(Run& run) {
       blame(run, FailureKind::timeout, fmt::format("did not end within {} ms", limit.count()));
       return Step::worker_gone;
     }
-    case Channel::Status::closed: break;
+    case Channel::Status::closed:
+      break;
   }
   const std::optional<ExitStatus> status = worker_->stop(options_.grace);
   const std::string exit = status ? status->describe() : "no exit status";
@@ -225,13 +245,24 @@ ProcessMeasurer::Step ProcessMeasurer::handle(const Event& event, Run& run) {
       if (std::holds_alternative<Timing>(event.outcome)) look_for_foreign_work(run);
       run.end(candidate(), event.outcome);
       break;
-    case Kind::peer_ended: run.report.peers[event.text] = std::get<Timing>(event.outcome); break;
-    case Kind::peer_failed: run.report.peer_failures[event.text] = event.detail; break;
-    case Kind::warning: run.report.warnings.push_back(event.text); break;
-    case Kind::lost: run.last_words = event.text; break;
-    case Kind::done: return Step::job_ended;
-    case Kind::failed: throw Error(ErrorCode::launch_failed, "measuring " + run.job.problem.canonical() + ": " + event.text);
-    case Kind::opened: break;
+    case Kind::peer_ended:
+      run.report.peers[event.text] = std::get<Timing>(event.outcome);
+      break;
+    case Kind::peer_failed:
+      run.report.peer_failures[event.text] = event.detail;
+      break;
+    case Kind::warning:
+      run.report.warnings.push_back(event.text);
+      break;
+    case Kind::lost:
+      run.last_words = event.text;
+      break;
+    case Kind::done:
+      return Step::job_ended;
+    case Kind::failed:
+      throw Error(ErrorCode::launch_failed, "measuring " + run.job.problem.canonical() + ": " + event.text);
+    case Kind::opened:
+      break;
   }
   return Step::going_on;
 }

@@ -1,7 +1,6 @@
 // Measuring in a GPU worker process that may crash, hang or lose its context. The worker says what it touches; when it
-// dies or is silent past the deadline it is ended, the candidate it touched last is blamed, and a new worker goes on with
-// the others. A GPU that does not come back is sick and gets no more jobs.
-// Not thread-safe: one call at a time.
+// dies or is silent past the deadline it is ended, the candidate it touched last is blamed, and a new worker goes on
+// with the others. A GPU that does not come back is sick and gets no more jobs. Not thread-safe: one call at a time.
 #pragma once
 
 #include <chrono>
@@ -21,9 +20,9 @@ struct WorkerOptions {
   std::vector<std::string> arguments{"gpu-worker"};
   std::string gpu_uuid;
   std::vector<std::filesystem::path> template_folders;
-  std::chrono::milliseconds start_deadline{60'000};    // for a driver that initialises slowly
+  std::chrono::milliseconds start_deadline{60'000};     // for a driver that initialises slowly
   std::chrono::milliseconds prepare_deadline{120'000};  // for operands and the reference kernel
-  std::chrono::milliseconds grace{3'000};  // between asking a worker to end, SIGTERM and SIGKILL
+  std::chrono::milliseconds grace{3'000};               // between asking a worker to end, SIGTERM and SIGKILL
 };
 
 class ProcessMeasurer : public Measurer {

@@ -8,18 +8,12 @@ namespace kiln::tuner::protocol {
 namespace {
 
 constexpr std::array kKindNames{
-    std::pair{Event::Kind::opened, "opened"},
-    std::pair{Event::Kind::preparing, "preparing"},
-    std::pair{Event::Kind::touching, "touching"},
-    std::pair{Event::Kind::touching_peer, "touching_peer"},
-    std::pair{Event::Kind::checked, "checked"},
-    std::pair{Event::Kind::ended, "ended"},
-    std::pair{Event::Kind::peer_ended, "peer_ended"},
-    std::pair{Event::Kind::peer_failed, "peer_failed"},
-    std::pair{Event::Kind::warning, "warning"},
-    std::pair{Event::Kind::done, "done"},
-    std::pair{Event::Kind::failed, "failed"},
-    std::pair{Event::Kind::lost, "lost"},
+    std::pair{Event::Kind::opened, "opened"},         std::pair{Event::Kind::preparing, "preparing"},
+    std::pair{Event::Kind::touching, "touching"},     std::pair{Event::Kind::touching_peer, "touching_peer"},
+    std::pair{Event::Kind::checked, "checked"},       std::pair{Event::Kind::ended, "ended"},
+    std::pair{Event::Kind::peer_ended, "peer_ended"}, std::pair{Event::Kind::peer_failed, "peer_failed"},
+    std::pair{Event::Kind::warning, "warning"},       std::pair{Event::Kind::done, "done"},
+    std::pair{Event::Kind::failed, "failed"},         std::pair{Event::Kind::lost, "lost"},
 };
 
 const char* name_of(Event::Kind kind) {
@@ -91,8 +85,12 @@ Json outcome_to_json(const Outcome& outcome) {
     return {{"failure", to_string(failure->kind)}, {"message", failure->message}, {"log", failure->log}};
   }
   const Timing& timing = std::get<Timing>(outcome);
-  return {{"median_us", timing.median_us}, {"min_us", timing.min_us},   {"max_us", timing.max_us},
-          {"spread", timing.spread},       {"batches", timing.batches}, {"error", timing.error},
+  return {{"median_us", timing.median_us},
+          {"min_us", timing.min_us},
+          {"max_us", timing.max_us},
+          {"spread", timing.spread},
+          {"batches", timing.batches},
+          {"error", timing.error},
           {"sm_clock_mhz", timing.sm_clock_mhz}};
 }
 
@@ -139,8 +137,8 @@ Json to_json(const MeasureJob& job) {
 }
 
 Json to_json(const Event& event) {
-  return {{"type", "event"},           {"kind", name_of(event.kind)}, {"candidate", event.candidate},
-          {"text", event.text},        {"detail", event.detail},      {"outcome", outcome_to_json(event.outcome)}};
+  return {{"type", "event"},    {"kind", name_of(event.kind)}, {"candidate", event.candidate},
+          {"text", event.text}, {"detail", event.detail},      {"outcome", outcome_to_json(event.outcome)}};
 }
 
 Json stop_message() { return {{"type", "stop"}}; }
@@ -154,7 +152,8 @@ std::string type_of(const Json& message) {
 Open open_from_json(const Json& message) {
   Open open;
   open.gpu_uuid = message.at("gpu");
-  for (const Json& folder : message.at("template_folders")) open.template_folders.emplace_back(folder.get<std::string>());
+  for (const Json& folder : message.at("template_folders"))
+    open.template_folders.emplace_back(folder.get<std::string>());
   return open;
 }
 

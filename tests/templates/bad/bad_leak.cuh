@@ -4,8 +4,8 @@
 
 namespace kiln_test {
 
-// Every block takes memory from the device's heap and keeps it. Once the heap is empty, elements stay unwritten: the first
-// launches are right, the later ones are not.
+// Every block takes memory from the device's heap and keeps it. Once the heap is empty, elements stay unwritten: the
+// first launches are right, the later ones are not.
 extern "C" __device__ void* malloc(decltype(sizeof(0)) bytes);
 
 template <class C>
