@@ -162,7 +162,8 @@ TEST_P(TemplatesGpuTest, SmallRandomProblemsComeOutAsTheReferenceSays) {
                                        job.references[0].code, device.info(), device.handle()));
     const LoadedKernel kernel(*t, t->manifest.launches, c.problem, c.config, std::get<BuiltKernel>(*built).code,
                               device.info(), device.handle());
-    const auto verdict = checker.check(kernel, tolerance(t->manifest, *t->op, c.problem), Checker::Cases::all);
+    const auto verdict =
+        checker.check(launchable(kernel), tolerance(t->manifest, *t->op, c.problem), Checker::Cases::all);
     const auto* failure = std::get_if<Failure>(&verdict);
     EXPECT_EQ(failure, nullptr) << what << ": " << (failure ? failure->message : "");
     if (failure == nullptr) worst = std::max(worst, std::get<double>(verdict));

@@ -1,0 +1,125 @@
+// Every template compiles at the corners of its space, for every architecture it claims, without spills and without
+// serialised wgmma. Needs NVRTC, no GPU.
+#include <algorithm>
+#include <functional>
+#include <map>
+#include <set>
+
+#include <gmock/gmock.h>
+
+#include "cache/gpu_profiles.h"
+#include "jit/compile_pool.h"
+#include "jit/nvrtc.h"
+#include "kernel/kernel_key.h"
+#include "kernel/space.h"
+#include "kernel/template_set.h"
+
+namespace kiln {
+namespace {
+
+// One device of each architecture: those with a profile, and what stands for the others.
+std::vector<cuda::DeviceInfo> devices() {
+  std::map<int, cuda::DeviceInfo> by_cc;
+  for (const cuda::DeviceInfo& profile : cache::gpu_profiles()) by_cc.emplace(profile.cc(), profile);
+  cuda::DeviceInfo turing = by_cc.at(80);
+  turing.cc_major = 7;
+  turing.cc_minor = 5;
+  turing.smem_per_sm = turing.smem_per_block = 65536;
+  by_cc.emplace(75, turing);
+  std::vector<cuda::DeviceInfo> result;
+  const auto& known = jit::Nvrtc::instance().supported_archs();
+  for (const auto& [cc, device] : by_cc) {
+    if (std::find(known.begin(), known.end(), cc) != known.end()) result.push_back(device);
+  }
+  return result;
+}
+
+// For each parameter the legal configurations with its least and its greatest value: the first and the last of each in
+// the order of the space, so that other parameters are at their ends too.
+std::vector<Config> corners(const KernelTemplate& t, const std::vector<Config>& space) {
+  std::set<Config> chosen{space.front(), space.back()};
+  for (const ParamSpec& param : t.manifest.params) {
+    const auto less = [&param](const Config& a, const Config& b) { return a.at(param.name) < b.at(param.name); };
+    chosen.insert(*std::min_element(space.begin(), space.end(), less));
+    chosen.insert(*std::max_element(space.begin(), space.end(), less));
+    chosen.insert(*std::max_element(space.rbegin(), space.rend(), less));
+  }
+  return {chosen.begin(), chosen.end()};
+}
+
+struct Compile {
+  std::string what;
+  std::future<jit::CompileOutcome> outcome;
+};
+
+std::string fault(const jit::CompileOutcome& outcome) {
+  if (const auto* failure = std::get_if<jit::CompileFailure>(&outcome)) return failure->message + "\n" + failure->log;
+  const auto& unit = std::get<jit::CompiledUnit>(outcome);
+  std::string text;
+  for (const jit::KernelResources& kernel : unit.kernels) {
+    if (kernel.spill_store_bytes + kernel.spill_load_bytes > 0) {
+      text += kernel.name_expression + " spills " + std::to_string(kernel.spill_store_bytes) + " bytes; ";
+    }
+  }
+  // The advisories that mean a wgmma or setmaxnreg did not come out as written.
+  for (const std::string& warning : unit.warnings) {
+    for (const char* code : {"C7504", "C7508", "C7510", "C7511", "C7515", "C7519", "C7520"}) {
+      if (warning.find(code) != std::string::npos) text += warning + "; ";
+    }
+  }
+  return text;
+}
+
+class CornerConfigs : public testing::TestWithParam<const char*> {};
+
+TEST_P(CornerConfigs, CompileWithoutSpillsForEveryArchitecture) {
+  const TemplateSet templates;
+  const TemplatePtr t = templates.find(GetParam());
+  jit::CompilePool pool({.helper = KILN_COMPILE_HELPER});
+  std::vector<Compile> compiles;
+  std::set<std::string> seen;
+  std::size_t turn = 0;
+  for (const cuda::DeviceInfo& device : devices()) {
+    if (target_arch(*t, device).empty()) continue;
+    std::size_t of_device = 0;
+    for (const DType dtype : t->op->dtypes.front().values) {
+      for (const auto& [a_layout, b_layout] : {std::pair{"row", "col"}, std::pair{"col", "row"}}) {
+        Problem problem{.op = "gemm",
+                        .dims = {{"M", 4096}, {"N", 4096}, {"K", 4096}},
+                        .dtypes = {{"a", dtype}},
+                        .choices = {{"a_layout", a_layout}, {"b_layout", b_layout}},
+                        .alignments = {}};
+        problem = complete(*t->op, problem);
+        if (!rejection(*t, problem, device).empty()) continue;
+        const Space space = enumerate(*t, problem, device);
+        ASSERT_FALSE(space.configs.empty());
+        std::vector<Config> configs = corners(*t, space.configs);
+        // Each dtype and layout gets its share of the corners, the default always.
+        std::vector<Config> share{t->manifest.fallback};
+        for (const Config& config : configs) {
+          if (++turn % 4 == 0) share.push_back(config);
+        }
+        for (const Config& config : share) {
+          const std::string key = kernel_key(*t, problem, config, device, "any").digest();
+          if (!seen.insert(key).second) continue;
+          compiles.push_back(
+              {t->manifest.name + " " + to_text(config) + " " + problem.canonical() + " for " + target_arch(*t, device),
+               pool.submit(compile_request(*t, problem, config, device))});
+          ++of_device;
+        }
+      }
+    }
+    EXPECT_GT(of_device, 0U) << "nothing compiled for cc " << device.cc();
+  }
+  EXPECT_GT(compiles.size(), 20U);
+  for (Compile& compile : compiles) {
+    const std::string problem = fault(compile.outcome.get());
+    EXPECT_EQ(problem, "") << compile.what;
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Gemm, CornerConfigs, testing::Values("simt_gemm", "sm80_gemm", "sm90_gemm"),
+                         [](const auto& test) { return std::string(test.param); });
+
+}  // namespace
+}  // namespace kiln
