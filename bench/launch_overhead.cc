@@ -8,6 +8,7 @@
 
 #include <array>
 #include <chrono>
+#include <cstdio>
 #include <cstring>
 #include <functional>
 #include <memory>
@@ -45,20 +46,13 @@ struct Bed {
   void* pointer(const kiln::cuda::DeviceBuffer& buffer) const { return reinterpret_cast<void*>(buffer.get()); }
 };
 
-// Empty, having said so, where there is no GPU.
-std::unique_ptr<Bed> make_bed(benchmark::State& state) {
-  try {
-    return std::make_unique<Bed>();
-  } catch (const kiln::Error& error) {
-    state.SkipWithError(error.what());
-    return nullptr;
-  }
-}
+// One for all benchmarks, so that they differ in nothing but the call; set by main.
+Bed* bed = nullptr;
 
 // Reports the host's time for one of `kBatch` calls.
-void measure(benchmark::State& state, const Bed& bed, const std::function<void()>& call) {
-  const auto drain = [&bed] {
-    kiln::cuda::check(kiln::cuda::driver().cuStreamSynchronize(bed.stream.get()), "cuStreamSynchronize");
+void measure(benchmark::State& state, const std::function<void()>& call) {
+  const auto drain = [] {
+    kiln::cuda::check(kiln::cuda::driver().cuStreamSynchronize(bed->stream.get()), "cuStreamSynchronize");
   };
   for (int i = 0; i < kBatch; ++i) call();
   drain();
@@ -129,8 +123,6 @@ class RawLaunch {
 };
 
 void RawDriverLaunch(benchmark::State& state) {
-  const std::unique_ptr<Bed> bed = make_bed(state);
-  if (!bed) return;
   const kiln::RuntimeOptions options = kiln::options_from_environment();
   kiln::RuntimeCore core(options, 0, true);
   const kiln::PreparedPtr prepared =
@@ -142,28 +134,42 @@ void RawDriverLaunch(benchmark::State& state) {
   const kiln::PlannedLaunch& launch = prepared->plan.launches.front();
   RawLaunch raw(launch, prepared->kernels->kernels[launch.kernel_index], {bed->a.get(), bed->b.get(), bed->d.get()},
                 bed->stream.get());
-  measure(state, *bed, [&raw] { raw(); });
+  measure(state, [&raw] { raw(); });
 }
 
 void PreparedCall(benchmark::State& state) {
-  const std::unique_ptr<Bed> bed = make_bed(state);
-  if (!bed) return;
-  measure(state, *bed,
-          [&bed] { bed->gemm(bed->stream.get(), bed->pointer(bed->a), bed->pointer(bed->b), bed->pointer(bed->d)); });
+  measure(state,
+          [] { bed->gemm(bed->stream.get(), bed->pointer(bed->a), bed->pointer(bed->b), bed->pointer(bed->d)); });
 }
 
 void UnpreparedCall(benchmark::State& state) {
-  const std::unique_ptr<Bed> bed = make_bed(state);
-  if (!bed) return;
-  measure(state, *bed, [&bed] {
+  measure(state, [] {
     bed->runtime.gemm(bed->stream.get(), problem(), bed->pointer(bed->a), bed->pointer(bed->b), bed->pointer(bed->d));
   });
 }
 
 // The median over rounds is the figure to read; --benchmark_enable_random_interleaving=true takes them in turn.
 constexpr int kRounds = 10;
-BENCHMARK(RawDriverLaunch)->UseManualTime()->Repetitions(kRounds)->ReportAggregatesOnly();
-BENCHMARK(PreparedCall)->UseManualTime()->Repetitions(kRounds)->ReportAggregatesOnly();
-BENCHMARK(UnpreparedCall)->UseManualTime()->Repetitions(kRounds)->ReportAggregatesOnly();
+void set_up(benchmark::internal::Benchmark* benchmark) {
+  benchmark->UseManualTime()->Repetitions(kRounds)->MinTime(0.1)->ReportAggregatesOnly();
+}
+BENCHMARK(RawDriverLaunch)->Apply(set_up);
+BENCHMARK(PreparedCall)->Apply(set_up);
+BENCHMARK(UnpreparedCall)->Apply(set_up);
 
 }  // namespace
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 2;
+  try {
+    Bed one;
+    bed = &one;
+    benchmark::RunSpecifiedBenchmarks();
+  } catch (const kiln::Error& error) {
+    std::fprintf(stderr, "launch_overhead: %s\n", error.what());
+    return 1;
+  }
+  benchmark::Shutdown();
+  return 0;
+}

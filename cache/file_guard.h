@@ -30,9 +30,10 @@ enum class Intent { write, read };
 FileVerdict inspect_file(const std::filesystem::path& database, Intent intent);
 
 // Why a file is not to be trusted ("belongs to user 12, …"), for a sentence that starts with its name; empty when it is
-// a regular file of this user (or, when `root_may_own`, of root) that only its owner can write. NOTE: files are looked
-// at without opening them. To close any descriptor of a database would drop the POSIX locks that SQLite holds on it
-// elsewhere in this process.
+// a regular file of this user (or, when `root_may_own`, of root) that only its owner can write.
+//
+// NOTE: files are looked at without opening them. To close any descriptor of a database would drop the POSIX locks that
+// SQLite holds on it elsewhere in this process.
 enum class RootMayOwn { no, yes };
 std::string distrust(const struct stat& status, RootMayOwn root_may_own = RootMayOwn::no);
 

@@ -1,12 +1,13 @@
-// The Store over one SQLite file that every process of a user shares.
+// The Store over one SQLite file that every process of a user shares. Thread-safe.
 //
-// DESIGN
 // Two connections: a reader, which no writer ever blocks (write-ahead log), and a writer, used only with the writer
-// lock of all processes held. Each has its own mutex, so a thread that waits to write holds up no thread that reads. A
-// fork gets connections of its own at its first call; those of its parent are left alone, as SQLite demands. A path
-// that leads to another file than before (set aside, or removed, by another process) is opened anew. Trouble is
-// answered here, once, with one warning: a damaged file is set aside and made anew; on a full disk cubins go first,
-// then writing pauses; a file of a newer schema is only read. Thread-safe.
+// lock of all processes held. Each has its own mutex, so a thread that waits to write holds up no thread that reads.
+//
+// A fork gets connections of its own at its first call; those of its parent are left alone, as SQLite demands. A path
+// that leads to another file than before (set aside, or removed, by another process) is opened anew.
+//
+// Trouble is answered here, once, with one warning: a damaged file is set aside and made anew; on a full disk cubins go
+// first, then writing pauses; a file of a newer schema is only read.
 #pragma once
 
 #include <atomic>

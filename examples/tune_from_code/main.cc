@@ -1,5 +1,6 @@
 // Tunes one GEMM from a program, as `kiln tune` does. Argument: a GPU, an index, or a profile's name such as h200, for
 // which the result is predicted instead of measured.
+#include <chrono>
 #include <cstdio>
 #include <string>
 

@@ -11,13 +11,15 @@
 namespace kiln {
 namespace {
 
-constexpr double kExact = 9007199254740992.0;  // 2⁵³: every integer up to here is exact in a double
+// 2⁵³. Every integer below it is exact in a double; it is itself what 2⁵³ + 1 rounds to, so it cannot be trusted.
+constexpr std::int64_t kLimit = std::int64_t{1} << 53;
+constexpr std::size_t kPlainDigits = 15;  // a number of so few digits is below the limit
 constexpr const char kAllowed[] =
     "allowed are integers, names, + - * / %, == != < <= > >=, && ||, ?:, parentheses, and the functions "
     "ceil_div, align, min, max, log2";
 
 double exact(double value) {
-  if (std::abs(value) > kExact) throw mu::ParserError("the value is beyond 2^53 in magnitude");
+  if (std::abs(value) >= static_cast<double>(kLimit)) throw mu::ParserError("a value is not below 2^53 in magnitude");
   return value;
 }
 
@@ -43,7 +45,7 @@ double align(double a, double b) {
 
 double log2_floor(double a) {
   if (a < 1) throw mu::ParserError("log2 of a value below 1");
-  return std::floor(std::log2(a));
+  return std::ilogb(a);  // of the exponent, where std::log2 would round 2^53 - 1 up to 53
 }
 
 int read_integer(const mu::char_type* text, int* position, mu::value_type* value) {
@@ -123,15 +125,20 @@ std::vector<std::string> used_symbols(const std::string& text) {
     // A generic error is one of values, such as a division by (N - 1): the syntax is fine.
     if (error.GetCode() != mu::ecGENERIC) rethrow(text, error);
   }
+  // muParser takes a list and answers its last value.
+  if (parser.GetNumResults() > 1) {
+    throw Error(ErrorCode::invalid_expression,
+                "expression '" + text + "': has several values separated by commas; " + kAllowed);
+  }
   return names;
 }
 
 }  // namespace
 
 void Scope::set(const std::string& name, std::int64_t value) {
-  if (std::abs(static_cast<double>(value)) > kExact) {
-    throw Error(ErrorCode::invalid_expression,
-                "'" + name + "' is " + std::to_string(value) + ", beyond the 2^53 that expressions compute with");
+  if (value >= kLimit || value <= -kLimit) {
+    throw Error(ErrorCode::invalid_expression, "'" + name + "' is " + std::to_string(value) +
+                                                   "; expressions compute with integers below 2^53 in magnitude");
   }
   values_[name] = static_cast<double>(value);
 }
@@ -154,7 +161,9 @@ Expression::Expression(std::string text) : text_(std::move(text)), symbols_(used
 Expression::Expression(std::int64_t constant) : text_(std::to_string(constant)) {}
 
 std::int64_t Expression::evaluate(const Scope& scope) const {
-  if (symbols_.empty() && text_.find_first_not_of("0123456789") == std::string::npos) return std::stoll(text_);
+  if (text_.size() <= kPlainDigits && text_.find_first_not_of("0123456789") == std::string::npos) {
+    return std::stoll(text_);
+  }
   Scope local;
   for (const std::string& name : symbols_) {
     const auto value = scope.find(name);

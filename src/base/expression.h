@@ -1,6 +1,6 @@
 // Integer expressions of manifests: `ceil_div(M, BM) * ceil_div(N, BN)`. Parsed and evaluated by muParser, restricted to
 // 64-bit integer arithmetic: + - * / % (division truncates), comparisons, && ||, ?:, and the functions ceil_div, align,
-// min, max, log2. Everything else is refused. Values are exact up to 2⁵³; beyond that evaluation is an error.
+// min, max, log2. Everything else is refused. Every value is exact: one that is not below 2⁵³ in magnitude is an error.
 #pragma once
 
 #include <cstdint>
@@ -16,6 +16,7 @@ namespace kiln {
 // Named integers that expressions read. Not thread-safe.
 class Scope {
  public:
+  // Throws Error{invalid_expression} for a value that is not below 2⁵³ in magnitude.
   void set(const std::string& name, std::int64_t value);
   // Throws Error{invalid_expression} for an unknown name, listing near names.
   std::int64_t get(const std::string& name) const;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cctype>
+#include <map>
 #include <numeric>
 #include <utility>
 
@@ -61,12 +62,18 @@ std::string lower(std::string_view text) {
 }
 
 std::string did_you_mean(std::string_view name, const std::vector<std::string>& known) {
-  std::vector<std::string> near;
+  constexpr std::size_t kMaxOffered = 3;
   const std::size_t limit = std::max<std::size_t>(1, name.size() / 3);
+  std::multimap<std::size_t, std::string> near;  // by distance, equal ones in the order given
   for (const std::string& candidate : known) {
-    if (edit_distance(name, candidate) <= limit && near.size() < 3) near.push_back("'" + candidate + "'");
+    const std::size_t distance = edit_distance(name, candidate);
+    if (distance <= limit) near.emplace(distance, "'" + candidate + "'");
   }
-  return near.empty() ? std::string() : "; did you mean " + join(near, " or ") + "?";
+  std::vector<std::string> offered;
+  for (const auto& [distance, candidate] : near) {
+    if (offered.size() < kMaxOffered) offered.push_back(candidate);
+  }
+  return offered.empty() ? std::string() : "; did you mean " + join(offered, " or ") + "?";
 }
 
 }  // namespace kiln

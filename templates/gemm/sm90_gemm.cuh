@@ -197,6 +197,10 @@ __device__ __forceinline__ void sm90_gemm_produce(const TensorMap& map_a, const 
     i += clusters;
     work = sm90_gemm_work<C>(args.grid, i, rank);
   }
+  // A block that ends early would take its barriers from peers that still release to them.
+  if constexpr (Config::kMulticastSize > 1) {
+    for (int stage = 0; stage < Config::kStages; ++stage, state.advance()) barriers.wait_empty(state);
+  }
 }
 
 // One warpgroup multiplies and stores its blocks of all tiles of this block.
@@ -356,7 +360,8 @@ __global__ void __launch_bounds__(Sm90GemmConfig<C>::kThreads, 1)
   }
   // No copy may reach a block, and no release its barriers, before they are initialised.
   if constexpr (Config::kClusterSize > 1) {
-    ptx::cluster_sync();
+    ptx::cluster_arrive_relaxed();
+    ptx::cluster_wait();
   } else {
     __syncthreads();
   }
@@ -373,8 +378,6 @@ __global__ void __launch_bounds__(Sm90GemmConfig<C>::kThreads, 1)
     if constexpr (Config::kMovesRegisters) ptx::setmaxnreg_inc<Config::kConsumerRegisters>();
     sm90_gemm_consume<C>(map_d, d, partials, args, shared, rank, warp / 4 - 1);
   }
-  // A block that ends early would take its barriers from peers that still release to them.
-  if constexpr (Config::kClusterSize > 1) ptx::cluster_sync();
 }
 
 // D = alpha · (the sum of the partial products) + beta · D, for four neighbours of a row a thread.

@@ -41,11 +41,14 @@ __device__ __forceinline__ uint32_t cluster_cta_rank() {
   return rank;
 }
 
-// Waits for every thread of the cluster; the threads of a warp need not have converged.
-// barrier.cluster.arrive.release, barrier.cluster.wait.acquire
-__device__ __forceinline__ void cluster_sync() {
-  asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+// Tells the cluster that the thread is here; the threads of a warp need not have converged. Orders no memory: release
+// would wait for the thread's writes to be visible to the whole GPU. barrier.cluster.arrive.relaxed
+__device__ __forceinline__ void cluster_arrive_relaxed() {
+  asm volatile("barrier.cluster.arrive.relaxed;" ::: "memory");
 }
+
+// Waits until every thread of the cluster has arrived. barrier.cluster.wait.acquire
+__device__ __forceinline__ void cluster_wait() { asm volatile("barrier.cluster.wait.acquire;" ::: "memory"); }
 
 // Waits until the grids this one was launched to overlap with are complete and their writes visible; returns at once
 // without programmatic dependent launch. griddepcontrol.wait

@@ -16,6 +16,8 @@ struct Broken {
   const char* cure;
 };
 
+void PrintTo(const Broken& broken, std::ostream* out) { *out << broken.file; }
+
 class BrokenManifest : public testing::TestWithParam<Broken> {};
 
 TEST_P(BrokenManifest, IsRefusedWithFileKeyAndCure) {

@@ -19,6 +19,8 @@ struct Wrong {
   std::vector<std::string> said;  // on stderr
 };
 
+void PrintTo(const Wrong& wrong, std::ostream* out) { *out << wrong.name; }
+
 class WrongArguments : public testing::TestWithParam<Wrong> {};
 
 TEST_P(WrongArguments, AreNamedWithTheirCure) {

@@ -83,6 +83,11 @@ bool computes_nothing(const std::vector<OperandLayout>& layouts) {
 Problem reference_problem(const OpSpec& op, const Problem& problem) {
   Problem reference = problem;
   for (const auto& [name, dtype] : op.check.reference_dtypes) reference.dtypes[name] = dtype;
+  // A wider element cannot be promised less alignment than its own; the reference has buffers of its own anyway.
+  for (const OperandSpec& operand : op.operands) {
+    int& alignment = reference.alignments.at(operand.name);
+    alignment = std::max(alignment, size_of(reference.dtypes.at(operand.dtype)));
+  }
   return complete(op, reference);
 }
 
