@@ -41,8 +41,8 @@ void ConfigScope::set(const Config& config) {
     if (template_.manifest.find_param(name) != nullptr) continue;
     std::vector<std::string> known;
     for (const ParamSpec& param : params) known.push_back(param.name);
-    throw Error(ErrorCode::invalid_argument, "template " + template_.manifest.name + " has no parameter '" + name + "'" +
-                                                 did_you_mean(name, known) + "; it has " + join(known, ", "));
+    throw Error(ErrorCode::invalid_argument, "template " + template_.manifest.name + " has no parameter '" + name +
+                                                 "'" + did_you_mean(name, known) + "; it has " + join(known, ", "));
   }
   for (std::size_t i = 0; i < params.size(); ++i) {
     const auto it = config.find(params[i].name);

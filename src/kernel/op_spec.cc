@@ -45,8 +45,8 @@ void complete_dtypes(const OpSpec& op, Problem& problem) {
       } else if (spec.values.size() == 1) {
         value = spec.values.front();
       } else {
-        throw Error(ErrorCode::invalid_argument, "op " + op.name + " needs dtype '" + spec.name +
-                                                     "', one of " + dtype_list(spec.values));
+        throw Error(ErrorCode::invalid_argument,
+                    "op " + op.name + " needs dtype '" + spec.name + "', one of " + dtype_list(spec.values));
       }
       it = problem.dtypes.emplace(spec.name, value).first;
     }
@@ -97,7 +97,8 @@ void bind_types(const OpSpec& op, const Problem& problem, Scope& scope) {
       scope.set(spec.name + "_is_" + value, problem.choices.at(spec.name) == value ? 1 : 0);
     }
   }
-  for (const OperandSpec& operand : op.operands) scope.set("align_" + operand.name, problem.alignments.at(operand.name));
+  for (const OperandSpec& operand : op.operands)
+    scope.set("align_" + operand.name, problem.alignments.at(operand.name));
 }
 
 void complete_dims(const OpSpec& op, Problem& problem) {
@@ -159,9 +160,11 @@ int size_of(ScalarType type) noexcept {
   switch (type) {
     case ScalarType::i32:
     case ScalarType::u32:
-    case ScalarType::f32: return 4;
+    case ScalarType::f32:
+      return 4;
     case ScalarType::i64:
-    case ScalarType::u64: return 8;
+    case ScalarType::u64:
+      return 8;
   }
   return 8;
 }

@@ -24,7 +24,8 @@ void require_identifier(const std::string& name, const TomlPlace& place) {
 std::vector<DimSpec> read_dims(TomlTable& op) {
   std::vector<DimSpec> dims;
   auto table = op.get_table("dims");
-  if (!table) manifest_error(op.place_of("dims"), "missing; an op has at least one dim, e.g. [op.dims] N = { min = 0 }");
+  if (!table)
+    manifest_error(op.place_of("dims"), "missing; an op has at least one dim, e.g. [op.dims] N = { min = 0 }");
   for (const std::string& name : table->keys()) {
     require_identifier(name, table->place_of(name));
     auto entry = table->get_table(name);
@@ -71,7 +72,8 @@ std::vector<DTypeSpec> read_dtypes(TomlTable& op) {
       manifest_error(entry->place_of("default"), "'=" + spec.copy_of + "' names no dtype written before this one");
     }
     if (spec.values.empty()) {
-      if (spec.copy_of.empty()) manifest_error(entry->place_of("values"), "missing; list the dtypes, e.g. [\"bf16\", \"f16\"]");
+      if (spec.copy_of.empty())
+        manifest_error(entry->place_of("values"), "missing; list the dtypes, e.g. [\"bf16\", \"f16\"]");
       spec.values = source->values;
     }
     dtypes.push_back(std::move(spec));
@@ -110,10 +112,14 @@ std::vector<OperandSpec> read_operands(TomlTable& op, const std::vector<DTypeSpe
     OperandSpec operand;
     operand.name = name;
     const std::string role = entry->require_string("role");
-    if (role == "in") operand.role = Role::in;
-    else if (role == "out") operand.role = Role::out;
-    else if (role == "inout") operand.role = Role::inout;
-    else manifest_error(entry->place_of("role"), "'" + role + "'; allowed: in, out, inout");
+    if (role == "in")
+      operand.role = Role::in;
+    else if (role == "out")
+      operand.role = Role::out;
+    else if (role == "inout")
+      operand.role = Role::inout;
+    else
+      manifest_error(entry->place_of("role"), "'" + role + "'; allowed: in, out, inout");
     operand.dtype = entry->get_string("dtype").value_or(name);
     const bool known = std::any_of(dtypes.begin(), dtypes.end(),
                                    [&operand](const DTypeSpec& dtype) { return dtype.name == operand.dtype; });
@@ -162,10 +168,14 @@ CheckSpec read_check(TomlTable& op, const OpSpec& spec) {
     for (const std::string& name : inputs->keys()) {
       if (spec.find_operand(name) == nullptr) manifest_error(inputs->place_of(name), "names no operand of the op");
       const std::string word = inputs->require_string(name);
-      if (word == "normal") check.inputs[name] = Distribution::normal;
-      else if (word == "uniform") check.inputs[name] = Distribution::uniform;
-      else if (word == "positive") check.inputs[name] = Distribution::positive;
-      else manifest_error(inputs->place_of(name), "'" + word + "'; allowed: normal, uniform, positive");
+      if (word == "normal")
+        check.inputs[name] = Distribution::normal;
+      else if (word == "uniform")
+        check.inputs[name] = Distribution::uniform;
+      else if (word == "positive")
+        check.inputs[name] = Distribution::positive;
+      else
+        manifest_error(inputs->place_of(name), "'" + word + "'; allowed: normal, uniform, positive");
     }
   }
   std::map<std::string, double> defaults;
@@ -200,7 +210,8 @@ void check_symbols(const OpSpec& spec, const TomlPlace& place) {
     if (dim.fallback) check(*dim.fallback, known, "dims." + dim.name + ".default");
     known.insert(dim.name);
   }
-  for (const OperandSpec& operand : spec.operands) check(operand.elements, all, "operands." + operand.name + ".elements");
+  for (const OperandSpec& operand : spec.operands)
+    check(operand.elements, all, "operands." + operand.name + ".elements");
   for (const Requirement& r : spec.require) check(r.condition, all, "require.\"" + r.condition.text() + "\"");
   check(spec.flops, all, "cost.flops");
   check(spec.bytes, all, "cost.bytes");

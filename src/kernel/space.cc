@@ -34,7 +34,7 @@ class Walk {
     std::vector<const ConfigScope::Let*> lets;
     std::vector<std::size_t> constraints;
   };
-  static std::size_t index(int level) { return static_cast<std::size_t>(level + 1); }
+  static std::size_t index(int level) { return static_cast<std::size_t>(level) + 1; }
 
   bool holds(std::size_t level) {
     for (const auto* let : levels_[level].lets) *let->slot = static_cast<double>(let->value());

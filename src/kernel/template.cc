@@ -8,8 +8,8 @@ namespace kiln {
 namespace {
 
 struct Arch {
-  int number = 0;  // 90
-  char suffix = 0; // 'a', 'f', '+', or 0
+  int number = 0;   // 90
+  char suffix = 0;  // 'a', 'f', '+', or 0
 };
 
 Arch parse_arch(const std::string& text) {
@@ -20,8 +20,8 @@ Arch parse_arch(const std::string& text) {
   return arch;
 }
 
-// Whether code for `entry` serves a device: "sm_80+" that and later ones, "sm_90a" only 9.0, "sm_86" 8.6 and later minor
-// versions of the same major.
+// Whether code for `entry` serves a device: "sm_80+" that and later ones, "sm_90a" only 9.0, "sm_86" 8.6 and later
+// minor versions of the same major.
 bool serves(const std::string& entry, const cuda::DeviceInfo& device) {
   const Arch arch = parse_arch(entry);
   if (arch.suffix == '+') return device.cc() >= arch.number;

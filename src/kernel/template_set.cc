@@ -75,13 +75,14 @@ std::string template_digest(const Manifest& manifest, const OpSpec& op, const In
   }
   sha.field(join(manifest.bake, ",")).field(join(manifest.options, " "));
   for (const OperandSpec& operand : op.operands) sha.field(operand.name);
-  for (const ScalarSpec& scalar : op.scalars) sha.field(scalar.name).field(std::to_string(static_cast<int>(scalar.type)));
+  for (const ScalarSpec& scalar : op.scalars)
+    sha.field(scalar.name).field(std::to_string(static_cast<int>(scalar.type)));
   return sha.hex();
 }
 
 // A manifest that is known to exist but not yet read.
 struct Entry {
-  std::string file{};         // for people
+  std::string file{};  // for people
   std::string text{};
   std::string include_dir{};  // embedded: "gemm/"; else empty
   fs::path folder{};          // empty when embedded
@@ -90,7 +91,8 @@ struct Entry {
   TemplatePtr loaded{};
 };
 
-// Sets what the index needs to know of an entry, without checking the rest of its manifest. Returns the template's name.
+// Sets what the index needs to know of an entry, without checking the rest of its manifest. Returns the template's
+// name.
 std::string read_heading(Entry& entry) {
   const toml::table parsed = parse_toml(entry.text, entry.file);
   TomlTable top(parsed, TomlPlace{entry.file, "", 0});
@@ -120,7 +122,7 @@ std::vector<std::string> existing_include_paths(const std::vector<fs::path>& fol
 
 struct TemplateSet::Impl {
   mutable std::mutex mutex;
-  std::vector<std::string> include_paths;  // for <…> includes
+  std::vector<std::string> include_paths;                    // for <…> includes
   std::map<std::string, Entry> entries;                      // by template name
   std::map<std::string, std::shared_ptr<const OpSpec>> ops;  // by op name
 
@@ -134,9 +136,8 @@ struct TemplateSet::Impl {
       const std::string path(file.path);
       if (path.rfind(kRoot, 0) != 0 || !path.ends_with(".toml") || path.rfind("templates/ops/", 0) == 0) continue;
       const std::string inner = path.substr(kRoot.size());
-      index({.file = path,
-             .text = std::string(file.text),
-             .include_dir = inner.substr(0, inner.find_last_of('/') + 1)});
+      index(
+          {.file = path, .text = std::string(file.text), .include_dir = inner.substr(0, inner.find_last_of('/') + 1)});
     }
   }
 
@@ -172,8 +173,8 @@ struct TemplateSet::Impl {
     for (auto& [template_name, entry] : entries) {
       if (entry.has_inline_op && entry.op == name) return ops[name] = load(entry)->op;
     }
-    throw Error(ErrorCode::not_found, "no op '" + name + "'" + did_you_mean(name, op_names()) + "; there are " +
-                                          join(op_names(), ", "));
+    throw Error(ErrorCode::not_found,
+                "no op '" + name + "'" + did_you_mean(name, op_names()) + "; there are " + join(op_names(), ", "));
   }
 
   std::vector<std::string> op_names() const {

@@ -25,12 +25,18 @@ struct Near {
 
 const char* to_string(Rung rung) noexcept {
   switch (rung) {
-    case Rung::exact_measured: return "exact_measured";
-    case Rung::nearest_measured: return "nearest_measured";
-    case Rung::preset: return "preset";
-    case Rung::near_preset: return "near_preset";
-    case Rung::predicted: return "predicted";
-    case Rung::fallback: return "fallback";
+    case Rung::exact_measured:
+      return "exact_measured";
+    case Rung::nearest_measured:
+      return "nearest_measured";
+    case Rung::preset:
+      return "preset";
+    case Rung::near_preset:
+      return "near_preset";
+    case Rung::predicted:
+      return "predicted";
+    case Rung::fallback:
+      return "fallback";
   }
   return "unknown";
 }
@@ -43,8 +49,10 @@ class Lookup::Descent {
     for (const TemplatePtr& t : context_.templates->of_op(problem.op)) {
       if (!only_template.empty() && t->manifest.name != only_template) continue;
       const std::string reason = rejection(*t, problem, context_.device);
-      if (reason.empty()) accepting_.push_back(t);
-      else note(t->manifest.name + ": " + reason);
+      if (reason.empty())
+        accepting_.push_back(t);
+      else
+        note(t->manifest.name + ": " + reason);
     }
     if (accepting_.empty()) {
       throw Error(ErrorCode::unsupported, "no template of op " + problem.op + " takes " + problem.canonical() + " on " +
@@ -151,7 +159,8 @@ class Lookup::Descent {
 
   // Takes a decision if its template still exists, accepts the actual problem, and the configuration is legal on it.
   bool take(const Decision& decision, Rung rung, const std::string& source) {
-    const std::string who = std::string(to_string(rung)) + ": " + decision.template_name + " " + to_text(decision.config);
+    const std::string who =
+        std::string(to_string(rung)) + ": " + decision.template_name + " " + to_text(decision.config);
     const auto it = std::find_if(accepting_.begin(), accepting_.end(), [&decision](const TemplatePtr& t) {
       return t->manifest.name == decision.template_name;
     });
@@ -168,7 +177,8 @@ class Lookup::Descent {
     answer_.config = decision.config;
     answer_.rung = rung;
     answer_.source = source;
-    answer_.expected_us = rung == Rung::exact_measured || source == "this problem" ? decision.time_us : scaled(decision);
+    answer_.expected_us =
+        rung == Rung::exact_measured || source == "this problem" ? decision.time_us : scaled(decision);
     answer_.stale = decision.evidence == Evidence::measured && rung <= Rung::nearest_measured &&
                     (decision.template_digest != (*it)->digest || versions_differ(decision.versions));
     answer_.decision = decision;
@@ -197,7 +207,8 @@ class Lookup::Descent {
   Answer answer_;
 };
 
-Lookup::Lookup(Context context) : context_(std::move(context)), hardware_class_(cuda::hardware_class(context_.device)) {}
+Lookup::Lookup(Context context)
+    : context_(std::move(context)), hardware_class_(cuda::hardware_class(context_.device)) {}
 
 Answer Lookup::find(const Problem& problem, const std::string& only_template) const {
   return Descent(*this, problem, only_template).run();

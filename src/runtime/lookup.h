@@ -22,8 +22,8 @@ struct Answer {
   std::string source;
   double expected_us = 0;
   bool stale = false;
-  std::optional<Decision> decision;   // behind the measured, preset and stored-predicted rungs
-  std::vector<std::string> notes;     // rung by rung: why the better ones did not answer
+  std::optional<Decision> decision;  // behind the measured, preset and stored-predicted rungs
+  std::vector<std::string> notes;    // rung by rung: why the better ones did not answer
 };
 
 class Lookup {
