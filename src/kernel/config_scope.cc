@@ -50,7 +50,7 @@ void ConfigScope::set(const Config& config) {
       throw Error(ErrorCode::invalid_argument, "the configuration says nothing of parameter '" + params[i].name +
                                                    "' of template " + template_.manifest.name);
     }
-    *param_slots_[i] = static_cast<double>(it->second);
+    scope_.set(params[i].name, it->second);
   }
   for (const Let& let : lets_) *let.slot = static_cast<double>(let.value());
 }

@@ -1,6 +1,7 @@
 #include "kernel/launch_plan.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "cuda/driver.h"
@@ -15,6 +16,7 @@ constexpr std::uint64_t kWorkspaceAlignment = 256;
 constexpr std::size_t kMaxArgumentBytes =
     4096;  // CUDA's limit on kernel parameters before 12.1; no template needs more
 constexpr std::size_t kMaxArguments = 64;
+constexpr int kMaxClusterBlocks = 16;  // more than 8 only on some GPUs, which their driver decides
 // Any 16-byte aligned address does for encoding: a call replaces it by the operand's.
 constexpr CUdeviceptr kPlaceholderAddress = CUdeviceptr{1} << 20;
 
@@ -64,11 +66,11 @@ class PlanBuilder {
     }
   }
 
-  void extents(unsigned (&out)[3], const std::vector<Expression>& expressions, const char* field, std::int64_t max_x,
-               std::int64_t max_yz) {
+  void extents(unsigned (&out)[3], const std::vector<Expression>& expressions, const char* field,
+               const std::array<std::int64_t, 3>& limits) {
     for (std::size_t i = 0; i < expressions.size(); ++i) {
       const std::int64_t extent = value(expressions[i]);
-      const std::int64_t limit = i == 0 ? max_x : max_yz;
+      const std::int64_t limit = limits[i];
       if (extent < 1 || extent > limit) {
         fail(field, "'" + expressions[i].text() + "' is " + std::to_string(extent) + "; allowed are 1 to " +
                         std::to_string(limit) + " (use `when` to launch nothing)");
@@ -80,11 +82,16 @@ class PlanBuilder {
   PlannedLaunch plan_launch(const LaunchSpec& spec, std::size_t index) {
     PlannedLaunch launch;
     launch.kernel_index = index;
-    extents(launch.grid, spec.grid, "grid", 2147483647, 65535);
-    extents(launch.block, spec.block, "block", 1024, 1024);
-    extents(launch.cluster, spec.cluster, "cluster", 16, 16);
+    extents(launch.grid, spec.grid, "grid", {2147483647, 65535, 65535});
+    extents(launch.block, spec.block, "block", {1024, 1024, 64});
+    extents(launch.cluster, spec.cluster, "cluster", {kMaxClusterBlocks, kMaxClusterBlocks, kMaxClusterBlocks});
     if (launch.block[0] * launch.block[1] * launch.block[2] > 1024) {
       fail("block", "has more than 1024 threads");
+    }
+    const unsigned cluster_blocks = launch.cluster[0] * launch.cluster[1] * launch.cluster[2];
+    if (cluster_blocks > kMaxClusterBlocks) {
+      fail("cluster",
+           "has " + std::to_string(cluster_blocks) + " blocks; allowed are 1 to " + std::to_string(kMaxClusterBlocks));
     }
     for (int i = 0; i < 3; ++i) {
       if (launch.grid[i] % launch.cluster[i] != 0) {

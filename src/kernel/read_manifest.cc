@@ -76,6 +76,7 @@ std::vector<ParamSpec> read_params(TomlTable& top) {
   auto table = top.get_table("params");
   if (!table) return params;
   for (const std::string& name : table->keys()) {
+    require_identifier(name, table->place_of(name));
     ParamSpec param;
     param.name = name;
     const toml::node* node = table->get_node(name);
@@ -101,6 +102,7 @@ std::vector<LetSpec> read_lets(TomlTable& top) {
   if (!table) return pending;
   std::set<std::string> names;
   for (const std::string& name : table->keys()) {
+    require_identifier(name, table->place_of(name));
     pending.push_back({name, *table->get_expression(name)});
     names.insert(name);
   }

@@ -15,12 +15,6 @@ bool is_identifier(const std::string& name) {
   return std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
 }
 
-void require_identifier(const std::string& name, const TomlPlace& place) {
-  if (!is_identifier(name)) {
-    manifest_error(place, "'" + name + "' is not a name; use letters, digits and _, not starting with a digit");
-  }
-}
-
 std::vector<DimSpec> read_dims(TomlTable& op) {
   std::vector<DimSpec> dims;
   auto table = op.get_table("dims");
@@ -195,6 +189,9 @@ CheckSpec read_check(TomlTable& op, const OpSpec& spec) {
 void check_symbols(const OpSpec& spec, const TomlPlace& place) {
   const std::vector<std::string> names = problem_symbols(spec);
   const std::set<std::string> all(names.begin(), names.end());
+  for (const std::string& name : device_symbols()) {
+    if (all.count(name) != 0) manifest_error(place, "'" + name + "' is a symbol of the device; choose another name");
+  }
   std::set<std::string> known = all;
   for (const DimSpec& dim : spec.dims) known.erase(dim.name);
   const auto check = [&place](const Expression& e, const std::set<std::string>& allowed, const std::string& path) {
@@ -218,6 +215,12 @@ void check_symbols(const OpSpec& spec, const TomlPlace& place) {
 }
 
 }  // namespace
+
+void require_identifier(const std::string& name, const TomlPlace& place) {
+  if (!is_identifier(name)) {
+    manifest_error(place, "'" + name + "' is not a name; use letters, digits and _, not starting with a digit");
+  }
+}
 
 DType read_dtype(const std::string& name, const TomlPlace& place) {
   const auto dtype = parse_dtype(name);

@@ -29,6 +29,8 @@ std::optional<std::string> embedded_text(const std::string& path) {
   return std::nullopt;
 }
 
+std::string op_file(const std::string& op) { return std::string(kRoot) + "ops/" + op + ".toml"; }
+
 std::optional<std::string> file_text(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return std::nullopt;
@@ -92,10 +94,11 @@ struct Entry {
 };
 
 // Sets what the index needs to know of an entry, without checking the rest of its manifest. Returns the template's
-// name.
+// name, or empty where the file has no `source` and so is no manifest.
 std::string read_heading(Entry& entry) {
   const toml::table parsed = parse_toml(entry.text, entry.file);
   TomlTable top(parsed, TomlPlace{entry.file, "", 0});
+  if (!top.has("source")) return {};
   const toml::node* op = top.get_node("op");
   entry.has_inline_op = op != nullptr && op->is_table();
   if (entry.has_inline_op) entry.op = top.get_table("op")->require_string("name");
@@ -128,7 +131,7 @@ struct TemplateSet::Impl {
 
   void index(Entry entry) {
     const std::string name = read_heading(entry);
-    entries[name] = std::move(entry);
+    if (!name.empty()) entries[name] = std::move(entry);
   }
 
   void index_embedded() {
@@ -165,7 +168,7 @@ struct TemplateSet::Impl {
 
   std::shared_ptr<const OpSpec> op(const std::string& name) {
     if (const auto it = ops.find(name); it != ops.end()) return it->second;
-    const std::string path = std::string(kRoot) + "ops/" + name + ".toml";
+    const std::string path = op_file(name);
     if (const auto text = embedded_text(path)) {
       return ops[name] = std::make_shared<const OpSpec>(read_op(*text, path));
     }
@@ -205,6 +208,11 @@ struct TemplateSet::Impl {
     t->file = entry.file;
     t->manifest = read_manifest(entry.text, entry.file);
     if (t->manifest.inline_op) {
+      // Every template of an op answers for the same problems, so an op has one form.
+      if (embedded_text(op_file(t->manifest.op))) {
+        manifest_error({entry.file, "op.name", 0}, "'" + t->manifest.op + "' is built in; write op = \"" +
+                                                       t->manifest.op + "\" or choose another name");
+      }
       t->op = std::make_shared<const OpSpec>(*t->manifest.inline_op);
     } else {
       try {
