@@ -111,13 +111,15 @@ class IntegerParser : public mu::ParserBase {
 }
 
 std::vector<std::string> used_symbols(const std::string& text) {
-  IntegerParser parser;
+  // A manifest has a hundred expressions, and setting a parser up costs more than parsing one.
+  static thread_local IntegerParser parser;
+  parser.ClearVar();
   std::vector<std::string> names;
+  std::map<std::string, double> ones;
   try {
     parser.SetExpr(text);
     for (const auto& [name, address] : parser.GetUsedVar()) names.push_back(name);
     // The used-variable pass tolerates what evaluation does not, so evaluate once with every name at 1.
-    std::map<std::string, double> ones;
     for (const std::string& name : names) parser.DefineVar(name, &ones.emplace(name, 1.0).first->second);
     parser.SetExpr(text);
     static_cast<void>(parser.Eval());
