@@ -121,15 +121,19 @@ class IntegerParser : public mu::ParserBase {
   throw Error(ErrorCode::invalid_expression, message);
 }
 
+// A variable that an expression names, with the value 1: what muParser calls for each it does not know.
+double* define_as_one(const mu::char_type* name, void* ones) {
+  return &static_cast<std::map<std::string, double>*>(ones)->emplace(name, 1.0).first->second;
+}
+
+// Parses and evaluates once with every name at 1, since parsing alone tolerates what evaluation does not.
 std::vector<std::string> used_symbols(const std::string& text) {
-  IntegerParser parser;
-  std::vector<std::string> names;
+  // A manifest has a hundred expressions, and setting a parser up costs more than parsing one.
+  static thread_local IntegerParser parser;
+  parser.ClearVar();
+  std::map<std::string, double> ones;
   try {
-    parser.SetExpr(text);
-    for (const auto& [name, address] : parser.GetUsedVar()) names.push_back(name);
-    // The used-variable pass tolerates what evaluation does not, so evaluate once with every name at 1.
-    std::map<std::string, double> ones;
-    for (const std::string& name : names) parser.DefineVar(name, &ones.emplace(name, 1.0).first->second);
+    parser.SetVarFactory(&define_as_one, &ones);
     parser.SetExpr(text);
     static_cast<void>(parser.Eval());
   } catch (const mu::ParserError& error) {
@@ -141,6 +145,8 @@ std::vector<std::string> used_symbols(const std::string& text) {
     throw Error(ErrorCode::invalid_expression,
                 "expression '" + text + "': has several values separated by commas; " + kAllowed);
   }
+  std::vector<std::string> names;
+  for (const auto& [name, value] : ones) names.push_back(name);
   return names;
 }
 
