@@ -42,7 +42,7 @@ TEST(Driver, AFailureCarriesItsCallCodeAndNumber) {
     EXPECT_EQ(error.call(), "cuLaunchKernelEx");
     EXPECT_NE(std::string(error.what()).find("cuLaunchKernelEx: "), std::string::npos);
     EXPECT_NE(std::string(error.what()).find("(700)"), std::string::npos);
-    EXPECT_NE(std::string(error.where().file_name()).find("driver_test.cc"), std::string::npos);
+    EXPECT_NE(std::string(error.where().file).find("driver_test.cc"), std::string::npos);
   }
 }
 
