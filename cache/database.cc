@@ -117,7 +117,7 @@ void Database::checkpoint() {
 void Database::shrink() {
   // In small transactions, which the page cache holds whole: what it spills would go through the log, and on a full
   // disk that has hardly any room.
-  constexpr std::int64_t kPagesAtOnce = 200;
+  static constexpr std::int64_t kPagesAtOnce = 200;
   for (std::int64_t left = integer("PRAGMA freelist_count"); left > 0; left -= kPagesAtOnce) {
     // Frees one page a step, whatever rows it gives.
     SQLite::Statement vacuum(*connection_, "PRAGMA incremental_vacuum(" + std::to_string(kPagesAtOnce) + ")");

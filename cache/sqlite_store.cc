@@ -79,7 +79,7 @@ SqliteStore::~SqliteStore() {
   // In a fork that never used the store these are the parent's connections, and not ours to close.
   if (current == nullptr || current->pid != getpid()) return;
   const std::unique_ptr<Connections> mine(current);
-  if (!mine->writer || !writable()) return;
+  if (!mine->writer || !SqliteStore::writable()) return;
   try {
     const WriterLock::Held held = mine->file->lock().acquire(kBriefly);
     if (!held || mine->writer_file != mine->file->identity()) return;

@@ -14,7 +14,7 @@
 namespace kiln::cache {
 
 // A failure's log beyond this keeps its head and its tail.
-inline constexpr std::size_t kMaxLogBytes = 256 * 1024;
+inline constexpr std::size_t kMaxLogBytes = std::size_t{256} * 1024;
 
 struct CubinRow {
   StoredCubin cubin;

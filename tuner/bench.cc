@@ -69,7 +69,7 @@ struct Bench::Impl {
         store(open_store(tuner::store_options(runtime))),
         compiler(tuner::find_helper(options.helper)),
         builder(compiler, *store, versions.nvrtc, device),
-        lock(device.uuid, std::chrono::minutes(10), {}),
+        lock(device.uuid, {.limit = std::chrono::minutes(10)}),
         measurer(worker_options(runtime)) {
     options.rounds = std::max(options.rounds, kFewestRounds);
     check_peers();

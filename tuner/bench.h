@@ -21,7 +21,7 @@ struct BenchOptions {
   std::string gpu;                 // UUID or index; empty: device 0
   std::vector<std::string> peers;  // "cublaslt_default", "cublaslt_best"; see bench_peers()
   bool cold = true;                // rotate buffers over more than the L2 holds; false: one set, warm
-  int rounds = 7;                  // batches of at least 2 ms per contestant; at least 5
+  int rounds = 15;                 // batches of at least 2 ms per contestant; at least 5
   std::uint64_t seed = 1;
   std::string only_template;     // empty: the best of all
   std::filesystem::path helper;  // the `kiln` executable; empty: found beside this program

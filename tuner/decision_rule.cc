@@ -3,6 +3,13 @@
 #include <algorithm>
 
 namespace kiln::tuner {
+namespace {
+
+// A large GEMM's batches spread by several per cent under a power cap, so the spread alone would give much away to the
+// fixed order.
+constexpr double kTiePart = 0.25;
+
+}  // namespace
 
 std::size_t choose_winner(std::span<const Timing> finalists, std::optional<std::size_t> incumbent, double noise) {
   std::size_t fastest = 0;
@@ -12,7 +19,7 @@ std::size_t choose_winner(std::span<const Timing> finalists, std::optional<std::
   const Timing& best = finalists[fastest];
   if (incumbent && is_tie(finalists[*incumbent].median_us, best.median_us, noise)) return *incumbent;
   for (std::size_t i = 0; i < finalists.size(); ++i) {
-    const double unresolved = std::min(noise, std::max(finalists[i].spread, best.spread));
+    const double unresolved = std::min(noise * kTiePart, std::max(finalists[i].spread, best.spread));
     if (is_tie(finalists[i].median_us, best.median_us, unresolved)) return i;
   }
   return fastest;

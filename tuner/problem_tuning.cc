@@ -18,9 +18,10 @@
 namespace kiln::tuner {
 namespace {
 
-constexpr std::size_t kFinalists = 3;
-constexpr int kSearchRounds = 5;
-constexpr int kFinalRounds = 7;
+// Wide enough that the best is among them although batches of one kernel differ by some per cent under a power cap.
+constexpr std::size_t kFinalists = 5;
+constexpr int kSearchRounds = 7;
+constexpr int kFinalRounds = 15;
 // The part of a problem's time that the search may use; the rest is for the finalists.
 constexpr double kSearchShare = 0.7;
 // How many predicted candidates are really compiled: the model picks among what the compiler accepts.

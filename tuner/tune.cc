@@ -1,8 +1,8 @@
 #include <memory>
 #include <optional>
 
-#include "base/log.h"
 #include "kernel/template_set.h"
+#include "kiln/error.h"
 #include "kiln/tuner.h"
 #include "tuner/gpu_choice.h"
 #include "tuner/tuning.h"
@@ -45,7 +45,15 @@ std::vector<TuneResult> Tuner::tune(const std::vector<Problem>& problems, TuneOb
   if (!impl_->predicts()) {
     const std::chrono::milliseconds limit =
         impl_->options.budget.count() > 0 ? impl_->options.budget : std::chrono::minutes(10);
-    lock.emplace(impl_->gpu.device.uuid, limit, [&](const std::string& message) { observer.warning(message); });
+    try {
+      lock.emplace(impl_->gpu.device.uuid,
+                   tuner::GpuLock::Wait{.limit = limit,
+                                        .told = [&](const std::string& message) { observer.warning(message); },
+                                        .stop = [&] { return observer.stop_requested(); }});
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::interrupted) return {};
+      throw;
+    }
     tuner::WorkerOptions worker;
     worker.helper = impl_->helper;
     worker.gpu_uuid = impl_->gpu.device.uuid;

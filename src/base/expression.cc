@@ -88,19 +88,30 @@ class IntegerParser : public mu::ParserBase {
     EnableBuiltInOprt(false);
     DefineInfixOprt("-", [](double a) -> double { return -a; });
     DefineInfixOprt("+", [](double a) -> double { return a; });
-    DefineOprt("+", [](double a, double b) -> double { return exact(a + b); }, mu::prADD_SUB);
-    DefineOprt("-", [](double a, double b) -> double { return exact(a - b); }, mu::prADD_SUB);
-    DefineOprt("*", [](double a, double b) -> double { return exact(a * b); }, mu::prMUL_DIV);
+    DefineOprt(
+        "+", [](double a, double b) -> double { return exact(a + b); }, mu::prADD_SUB);
+    DefineOprt(
+        "-", [](double a, double b) -> double { return exact(a - b); }, mu::prADD_SUB);
+    DefineOprt(
+        "*", [](double a, double b) -> double { return exact(a * b); }, mu::prMUL_DIV);
     DefineOprt("/", &divide, mu::prMUL_DIV);
     DefineOprt("%", &modulo, mu::prMUL_DIV);
-    DefineOprt("==", [](double a, double b) -> double { return a == b; }, mu::prCMP);
-    DefineOprt("!=", [](double a, double b) -> double { return a != b; }, mu::prCMP);
-    DefineOprt("<", [](double a, double b) -> double { return a < b; }, mu::prCMP);
-    DefineOprt("<=", [](double a, double b) -> double { return a <= b; }, mu::prCMP);
-    DefineOprt(">", [](double a, double b) -> double { return a > b; }, mu::prCMP);
-    DefineOprt(">=", [](double a, double b) -> double { return a >= b; }, mu::prCMP);
-    DefineOprt("&&", [](double a, double b) -> double { return a != 0 && b != 0; }, mu::prLAND);
-    DefineOprt("||", [](double a, double b) -> double { return a != 0 || b != 0; }, mu::prLOR);
+    DefineOprt(
+        "==", [](double a, double b) -> double { return a == b; }, mu::prCMP);
+    DefineOprt(
+        "!=", [](double a, double b) -> double { return a != b; }, mu::prCMP);
+    DefineOprt(
+        "<", [](double a, double b) -> double { return a < b; }, mu::prCMP);
+    DefineOprt(
+        "<=", [](double a, double b) -> double { return a <= b; }, mu::prCMP);
+    DefineOprt(
+        ">", [](double a, double b) -> double { return a > b; }, mu::prCMP);
+    DefineOprt(
+        ">=", [](double a, double b) -> double { return a >= b; }, mu::prCMP);
+    DefineOprt(
+        "&&", [](double a, double b) -> double { return a != 0 && b != 0; }, mu::prLAND);
+    DefineOprt(
+        "||", [](double a, double b) -> double { return a != 0 || b != 0; }, mu::prLOR);
   }
 };
 

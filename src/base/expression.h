@@ -1,6 +1,7 @@
-// Integer expressions of manifests: `ceil_div(M, BM) * ceil_div(N, BN)`. Parsed and evaluated by muParser, restricted to
-// 64-bit integer arithmetic: + - * / % (division truncates), comparisons, && ||, ?:, and the functions ceil_div, align,
-// min, max, log2. Everything else is refused. Every value is exact: one that is not below 2⁵³ in magnitude is an error.
+// Integer expressions of manifests: `ceil_div(M, BM) * ceil_div(N, BN)`. Parsed and evaluated by muParser, restricted
+// to 64-bit integer arithmetic: + - * / % (division truncates), comparisons, && ||, ?:, and the functions ceil_div,
+// align, min, max, log2. Everything else is refused. Every value is exact: one that is not below 2⁵³ in magnitude is an
+// error.
 #pragma once
 
 #include <cstdint>
@@ -48,8 +49,8 @@ class Expression {
   std::vector<std::string> symbols_;
 };
 
-// An expression bound to a scope, compiled once and cheap to evaluate again as the scope's values change. The scope must
-// outlive it and must already hold every symbol. Not thread-safe.
+// An expression bound to a scope, compiled once and cheap to evaluate again as the scope's values change. The scope
+// must outlive it and must already hold every symbol. Not thread-safe.
 class Evaluator {
  public:
   Evaluator(const Expression& expression, Scope& scope);

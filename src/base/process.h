@@ -5,11 +5,11 @@
 // values behind a 4-byte little-endian length. Not thread-safe: one thread at a time per Process or Channel.
 #pragma once
 
+#include <sys/types.h>
 #include <chrono>
 #include <filesystem>
 #include <optional>
 #include <string>
-#include <sys/types.h>
 #include <vector>
 
 #include "base/json.h"

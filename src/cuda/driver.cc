@@ -134,7 +134,7 @@ std::string describe(CUresult result) {
   return loaded != nullptr ? describe_with(*loaded, result) : with_number(result, "CUDA error");
 }
 
-void check(CUresult result, const char* call, std::source_location where) {
+void check(CUresult result, const char* call, SourcePlace where) {
   if (result == CUDA_SUCCESS) return;
   ErrorCode code = ErrorCode::launch_failed;
   if (result == CUDA_ERROR_OUT_OF_MEMORY) code = ErrorCode::out_of_memory;

@@ -36,8 +36,8 @@ struct KernelResources {
 };
 
 struct CompiledUnit {
-  std::string cubin;  // an ELF image for exactly CompileRequest::arch
-  std::string ptx;    // the PTX behind it
+  std::string cubin;                     // an ELF image for exactly CompileRequest::arch
+  std::string ptx;                       // the PTX behind it
   std::vector<KernelResources> kernels;  // in the order of name_expressions
   std::vector<std::string> warnings;     // ptxas advisories by line, e.g. serialised wgmma (C7510)
   std::string log;                       // the whole NVRTC and ptxas log

@@ -18,8 +18,8 @@
 namespace kiln::jit {
 
 struct CompilePoolOptions {
-  std::filesystem::path helper;            // the executable that answers `compile-worker` on base/process.h's channel
-  int num_processes = 0;                   // 0: from cores and free memory (about 1 GiB each)
+  std::filesystem::path helper;  // the executable that answers `compile-worker` on base/process.h's channel
+  int num_processes = 0;         // 0: from cores and free memory (about 1 GiB each)
   int jobs_per_process = 500;
   std::size_t memory_limit_bytes = std::size_t{4} << 30;
   std::chrono::milliseconds deadline{60'000};

@@ -10,7 +10,7 @@ namespace kiln::jit {
 
 struct CubinKernel {
   std::string symbol;
-  int registers = 0;  // per thread
+  int registers = 0;            // per thread
   int static_shared_bytes = 0;  // what the source declares, without the driver's reserved KiB
   int local_bytes = 0;          // per-thread frame in local memory
   int constant_bytes = 0;       // all banks, with the kernel's arguments and the driver's own

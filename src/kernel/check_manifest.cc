@@ -47,8 +47,8 @@ class Checker {
                      const Names& known) const {
     if (known.count(name) != 0) return;
     const std::vector<std::string> list(known.begin(), known.end());
-    fail(path, "'" + name + "' is no " + what + did_you_mean(name, list) + "; allowed: " +
-                   (list.empty() ? "none" : join(list, ", ")));
+    fail(path, "'" + name + "' is no " + what + did_you_mean(name, list) +
+                   "; allowed: " + (list.empty() ? "none" : join(list, ", ")));
   }
 
   void symbols(const Expression& e, const Names& known, const std::string& path) const {
@@ -56,7 +56,8 @@ class Checker {
       if (known.count(symbol) != 0) continue;
       const std::vector<std::string> list(known.begin(), known.end());
       fail(path, "'" + e.text() + "' uses the unknown symbol '" + symbol + "'" + did_you_mean(symbol, list) +
-                     "; it must be a dim, dtype or choice of op " + op_.name + ", a device symbol, a parameter or a let");
+                     "; it must be a dim, dtype or choice of op " + op_.name +
+                     ", a device symbol, a parameter or a let");
     }
   }
 
@@ -103,7 +104,8 @@ class Checker {
     all_ = problem_;
     for (const ParamSpec& param : manifest_.params) {
       if (!all_.insert(param.name).second) {
-        fail("params." + param.name, "'" + param.name + "' is already a symbol of the op or the device; choose another name");
+        fail("params." + param.name,
+             "'" + param.name + "' is already a symbol of the op or the device; choose another name");
       }
     }
     for (const LetSpec& let : manifest_.lets) {
@@ -128,10 +130,14 @@ class Checker {
 
   void check_arg(const ArgSpec& arg, const Names& known, const std::string& path) const {
     switch (arg.kind) {
-      case ArgSpec::Kind::pointer: return require_known(path, "operand of the op", arg.name, operand_names());
-      case ArgSpec::Kind::workspace: return require_known(path, "workspace", arg.name, workspace_names());
-      case ArgSpec::Kind::scalar: return require_known(path, "scalar of the op", arg.name, scalar_names());
-      case ArgSpec::Kind::value: return symbols(*arg.value, known, path);
+      case ArgSpec::Kind::pointer:
+        return require_known(path, "operand of the op", arg.name, operand_names());
+      case ArgSpec::Kind::workspace:
+        return require_known(path, "workspace", arg.name, workspace_names());
+      case ArgSpec::Kind::scalar:
+        return require_known(path, "scalar of the op", arg.name, scalar_names());
+      case ArgSpec::Kind::value:
+        return symbols(*arg.value, known, path);
       case ArgSpec::Kind::map: {
         Names maps;
         for (const TensorMapArg& map : manifest_.tensor_maps) maps.insert(map.name);
@@ -174,8 +180,9 @@ class Checker {
   // A template that is itself a reference needs none.
   void check_reference() const {
     if (manifest_.check_launches.empty() && manifest_.check_reference.empty() && op_.check.reference.empty()) {
-      fail("check", "neither the op nor the manifest says what is right; name a reference template with `reference`, or "
-                    "bring a reference kernel with [[check.launch]]");
+      fail("check",
+           "neither the op nor the manifest says what is right; name a reference template with `reference`, or "
+           "bring a reference kernel with [[check.launch]]");
     }
     const std::string dtype = op_.check.dtype;
     if (!dtype.empty()) require_known("op.check.dtype", "dtype of the op", dtype, dtype_names_of_op());

@@ -41,8 +41,8 @@ void ConfigScope::set(const Config& config) {
     if (template_.manifest.find_param(name) != nullptr) continue;
     std::vector<std::string> known;
     for (const ParamSpec& param : params) known.push_back(param.name);
-    throw Error(ErrorCode::invalid_argument, "template " + template_.manifest.name + " has no parameter '" + name + "'" +
-                                                 did_you_mean(name, known) + "; it has " + join(known, ", "));
+    throw Error(ErrorCode::invalid_argument, "template " + template_.manifest.name + " has no parameter '" + name +
+                                                 "'" + did_you_mean(name, known) + "; it has " + join(known, ", "));
   }
   for (std::size_t i = 0; i < params.size(); ++i) {
     const auto it = config.find(params[i].name);
@@ -50,7 +50,7 @@ void ConfigScope::set(const Config& config) {
       throw Error(ErrorCode::invalid_argument, "the configuration says nothing of parameter '" + params[i].name +
                                                    "' of template " + template_.manifest.name);
     }
-    *param_slots_[i] = static_cast<double>(it->second);
+    scope_.set(params[i].name, it->second);
   }
   for (const Let& let : lets_) *let.slot = static_cast<double>(let.value());
 }

@@ -16,7 +16,8 @@ class ConfigScope {
   ConfigScope(const ConfigScope&) = delete;
   ConfigScope& operator=(const ConfigScope&) = delete;
 
-  // Sets every parameter and let. Throws Error{invalid_argument} when `config` misses or adds a parameter.
+  // Sets every parameter and let. Throws Error{invalid_argument} when `config` misses or adds a parameter, and
+  // Error{invalid_expression} for a value or let that cannot be computed with.
   void set(const Config& config);
   Scope& scope() noexcept { return scope_; }
   const KernelTemplate& kernel_template() const noexcept { return template_; }

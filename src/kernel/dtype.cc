@@ -14,11 +14,16 @@ struct Entry {
 };
 
 constexpr std::array kEntries{
-    Entry{DType::f32, "f32", "fp32", "float32", 4},   Entry{DType::tf32, "tf32", "", "", 4},
-    Entry{DType::f16, "f16", "fp16", "float16", 2},   Entry{DType::bf16, "bf16", "", "bfloat16", 2},
-    Entry{DType::f8e4m3, "f8e4m3", "fp8e4m3", "", 1}, Entry{DType::f8e5m2, "f8e5m2", "fp8e5m2", "", 1},
-    Entry{DType::i8, "i8", "int8", "", 1},            Entry{DType::u8, "u8", "uint8", "", 1},
-    Entry{DType::i32, "i32", "int32", "", 4},         Entry{DType::u32, "u32", "uint32", "", 4},
+    Entry{DType::f32, "f32", "fp32", "float32", 4},
+    Entry{DType::tf32, "tf32", "", "", 4},
+    Entry{DType::f16, "f16", "fp16", "float16", 2},
+    Entry{DType::bf16, "bf16", "", "bfloat16", 2},
+    Entry{DType::f8e4m3, "f8e4m3", "fp8e4m3", "", 1},
+    Entry{DType::f8e5m2, "f8e5m2", "fp8e5m2", "", 1},
+    Entry{DType::i8, "i8", "int8", "", 1},
+    Entry{DType::u8, "u8", "uint8", "", 1},
+    Entry{DType::i32, "i32", "int32", "", 4},
+    Entry{DType::u32, "u32", "uint32", "", 4},
     Entry{DType::i64, "i64", "int64", "", 8},
 };
 

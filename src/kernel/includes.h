@@ -1,4 +1,5 @@
-// The quoted includes of kernel sources, followed to the end: what one translation unit can see. Thread-safe (no state).
+// The quoted includes of kernel sources, followed to the end: what one translation unit can see. Thread-safe (no
+// state).
 #pragma once
 
 #include <functional>
@@ -14,8 +15,8 @@ struct IncludeSet {
   std::vector<std::string> system;             // names in <…>, left to the compiler's search path
 };
 
-// Starts at `name` and follows every #include "…". `read` answers a name's text, or empty. Throws Error{not_found} naming
-// the includer and `searched` (for people) when one cannot be found.
+// Starts at `name` and follows every #include "…". `read` answers a name's text, or empty. Throws Error{not_found}
+// naming the includer and `searched` (for people) when one cannot be found.
 IncludeSet collect_includes(const std::string& name,
                             const std::function<std::optional<std::string>(const std::string&)>& read,
                             const std::string& searched);

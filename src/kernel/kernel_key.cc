@@ -11,17 +11,28 @@ namespace {
 
 std::string device_type(DType dtype) {
   switch (dtype) {
-    case DType::f32: return "float";
-    case DType::tf32: return "kiln::tf32";
-    case DType::f16: return "kiln::f16";
-    case DType::bf16: return "kiln::bf16";
-    case DType::f8e4m3: return "kiln::f8e4m3";
-    case DType::f8e5m2: return "kiln::f8e5m2";
-    case DType::i8: return "signed char";
-    case DType::u8: return "unsigned char";
-    case DType::i32: return "int";
-    case DType::u32: return "unsigned int";
-    case DType::i64: return "long long";
+    case DType::f32:
+      return "float";
+    case DType::tf32:
+      return "kiln::tf32";
+    case DType::f16:
+      return "kiln::f16";
+    case DType::bf16:
+      return "kiln::bf16";
+    case DType::f8e4m3:
+      return "kiln::f8e4m3";
+    case DType::f8e5m2:
+      return "kiln::f8e5m2";
+    case DType::i8:
+      return "signed char";
+    case DType::u8:
+      return "unsigned char";
+    case DType::i32:
+      return "int";
+    case DType::u32:
+      return "unsigned int";
+    case DType::i64:
+      return "long long";
   }
   throw Error(ErrorCode::internal, "a dtype without a device type");
 }
@@ -84,8 +95,8 @@ std::string config_members(const KernelTemplate& t, const Problem& problem, cons
 jit::CompileRequest request(const KernelTemplate& t, const std::vector<LaunchSpec>& launches,
                             const std::string& members, const cuda::DeviceInfo& device) {
   jit::CompileRequest result;
-  result.source = "#include \"ptx/types.cuh\"\n#include \"" + t.include +
-                  "\"\nnamespace kiln_baked {\nstruct C {\n" + members + "};\n}\n";
+  result.source = "#include \"ptx/types.cuh\"\n#include \"" + t.include + "\"\nnamespace kiln_baked {\nstruct C {\n" +
+                  members + "};\n}\n";
   result.file_name = t.manifest.name + ".cu";
   result.headers = t.headers;
   for (const LaunchSpec& launch : launches) result.name_expressions.push_back(launch.kernel + "<kiln_baked::C>");

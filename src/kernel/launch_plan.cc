@@ -1,6 +1,7 @@
 #include "kernel/launch_plan.h"
 
 #include <algorithm>
+#include <array>
 #include <cstring>
 
 #include "cuda/driver.h"
@@ -12,12 +13,16 @@ namespace kiln {
 namespace {
 
 constexpr std::uint64_t kWorkspaceAlignment = 256;
-constexpr std::size_t kMaxArgumentBytes = 4096;  // CUDA's limit on kernel parameters before 12.1; no template needs more
+constexpr std::size_t kMaxArgumentBytes =
+    4096;  // CUDA's limit on kernel parameters before 12.1; no template needs more
 constexpr std::size_t kMaxArguments = 64;
+constexpr int kMaxClusterBlocks = 16;  // more than 8 only on some GPUs, which their driver decides
 // Any 16-byte aligned address does for encoding: a call replaces it by the operand's.
 constexpr CUdeviceptr kPlaceholderAddress = CUdeviceptr{1} << 20;
 
-std::size_t round_up(std::size_t value, std::size_t alignment) { return (value + alignment - 1) / alignment * alignment; }
+std::size_t round_up(std::size_t value, std::size_t alignment) {
+  return (value + alignment - 1) / alignment * alignment;
+}
 
 class PlanBuilder {
  public:
@@ -62,10 +67,10 @@ class PlanBuilder {
   }
 
   void extents(unsigned (&out)[3], const std::vector<Expression>& expressions, const char* field,
-               std::int64_t max_x, std::int64_t max_yz) {
+               const std::array<std::int64_t, 3>& limits) {
     for (std::size_t i = 0; i < expressions.size(); ++i) {
       const std::int64_t extent = value(expressions[i]);
-      const std::int64_t limit = i == 0 ? max_x : max_yz;
+      const std::int64_t limit = limits[i];
       if (extent < 1 || extent > limit) {
         fail(field, "'" + expressions[i].text() + "' is " + std::to_string(extent) + "; allowed are 1 to " +
                         std::to_string(limit) + " (use `when` to launch nothing)");
@@ -77,11 +82,16 @@ class PlanBuilder {
   PlannedLaunch plan_launch(const LaunchSpec& spec, std::size_t index) {
     PlannedLaunch launch;
     launch.kernel_index = index;
-    extents(launch.grid, spec.grid, "grid", 2147483647, 65535);
-    extents(launch.block, spec.block, "block", 1024, 1024);
-    extents(launch.cluster, spec.cluster, "cluster", 16, 16);
+    extents(launch.grid, spec.grid, "grid", {2147483647, 65535, 65535});
+    extents(launch.block, spec.block, "block", {1024, 1024, 64});
+    extents(launch.cluster, spec.cluster, "cluster", {kMaxClusterBlocks, kMaxClusterBlocks, kMaxClusterBlocks});
     if (launch.block[0] * launch.block[1] * launch.block[2] > 1024) {
       fail("block", "has more than 1024 threads");
+    }
+    const unsigned cluster_blocks = launch.cluster[0] * launch.cluster[1] * launch.cluster[2];
+    if (cluster_blocks > kMaxClusterBlocks) {
+      fail("cluster",
+           "has " + std::to_string(cluster_blocks) + " blocks; allowed are 1 to " + std::to_string(kMaxClusterBlocks));
     }
     for (int i = 0; i < 3; ++i) {
       if (launch.grid[i] % launch.cluster[i] != 0) {
@@ -116,13 +126,15 @@ class PlanBuilder {
 
   static std::size_t size_of_field(const ArgSpec& arg, const OpSpec& op) {
     switch (arg.kind) {
-      case ArgSpec::Kind::value: return static_cast<std::size_t>(size_of(arg.type));
+      case ArgSpec::Kind::value:
+        return static_cast<std::size_t>(size_of(arg.type));
       case ArgSpec::Kind::scalar:
         for (const ScalarSpec& scalar : op.scalars) {
           if (scalar.name == arg.name) return static_cast<std::size_t>(size_of(scalar.type));
         }
         return 8;
-      default: return sizeof(CUdeviceptr);
+      default:
+        return sizeof(CUdeviceptr);
     }
   }
 
@@ -150,7 +162,8 @@ class PlanBuilder {
     const std::size_t size = size_of_field(arg, *t_.op);
     const std::uint32_t offset = reserve(launch.arguments, size, size);
     switch (arg.kind) {
-      case ArgSpec::Kind::value: return write_value(launch, arg, offset);
+      case ArgSpec::Kind::value:
+        return write_value(launch, arg, offset);
       case ArgSpec::Kind::pointer:
         launch.patches.push_back({Patch::Kind::pointer, operand_index(arg.name), offset, 0, 8});
         return;
@@ -161,7 +174,8 @@ class PlanBuilder {
         launch.patches.push_back({Patch::Kind::scalar, scalar_index(arg.name), offset, 0, static_cast<int>(size)});
         return;
       case ArgSpec::Kind::map:
-      case ArgSpec::Kind::structure: fail("args", "a tensor map or struct cannot stand inside a struct");
+      case ArgSpec::Kind::structure:
+        fail("args", "a tensor map or struct cannot stand inside a struct");
     }
   }
 
@@ -169,8 +183,9 @@ class PlanBuilder {
     const std::int64_t number = value(*arg.value);
     const bool narrow = arg.type == ScalarType::i32 || arg.type == ScalarType::u32;
     const std::int64_t low = arg.type == ScalarType::i32 ? INT32_MIN : arg.type == ScalarType::i64 ? INT64_MIN : 0;
-    const std::int64_t high = arg.type == ScalarType::i32 ? INT32_MAX
-                              : arg.type == ScalarType::u32 ? std::int64_t{UINT32_MAX} : INT64_MAX;
+    const std::int64_t high = arg.type == ScalarType::i32   ? INT32_MAX
+                              : arg.type == ScalarType::u32 ? std::int64_t{UINT32_MAX}
+                                                            : INT64_MAX;
     if (number < low || number > high) {
       fail("args", "'" + arg.value->text() + "' is " + std::to_string(number) + ", which does not fit its type");
     }
@@ -187,9 +202,12 @@ class PlanBuilder {
                                  [&name](const TensorMapArg& map) { return map.name == name; });
     const TensorMapArg& map = *it;
     DType dtype = DType::f32;
-    if (map.dtype) dtype = *map.dtype;
-    else if (map.op_dtype) dtype = problem_.dtypes.at(*map.op_dtype);
-    else dtype = problem_.dtypes.at(t_.op->find_operand(map.operand)->dtype);
+    if (map.dtype)
+      dtype = *map.dtype;
+    else if (map.op_dtype)
+      dtype = problem_.dtypes.at(*map.op_dtype);
+    else
+      dtype = problem_.dtypes.at(t_.op->find_operand(map.operand)->dtype);
     std::vector<std::uint64_t> dims;
     std::vector<std::uint64_t> strides;
     std::vector<std::uint32_t> box;

@@ -32,7 +32,7 @@ struct WorkspaceSpec {
 
 struct TensorMapArg {
   std::string name;
-  std::string operand;    // exactly one of operand and workspace is set
+  std::string operand;  // exactly one of operand and workspace is set
   std::string workspace;
   std::optional<std::string> op_dtype;  // a dtype of the op …
   std::optional<DType> dtype;           // … or a fixed one; neither: the operand's
@@ -46,16 +46,16 @@ struct TensorMapArg {
 struct ArgSpec {
   enum class Kind { pointer, map, workspace, value, scalar, structure };
   Kind kind = Kind::value;
-  std::string name;                     // operand, tensor map, workspace or scalar
-  std::optional<Expression> value;      // kind value
-  ScalarType type = ScalarType::i64;    // kind value
-  std::vector<ArgSpec> fields;          // kind structure
+  std::string name;                   // operand, tensor map, workspace or scalar
+  std::optional<Expression> value;    // kind value
+  ScalarType type = ScalarType::i64;  // kind value
+  std::vector<ArgSpec> fields;        // kind structure
 };
 
 struct LaunchSpec {
   std::string kernel;  // a template over the baked struct
   Expression when{1};
-  std::vector<Expression> grid;     // 1 to 3
+  std::vector<Expression> grid;  // 1 to 3
   std::vector<Expression> block;
   std::vector<Expression> cluster;
   Expression shared{0};
@@ -78,19 +78,19 @@ struct Manifest {
   int priority = 0;
   std::vector<AcceptRule> accept;
   std::vector<Requirement> require_problem;
-  std::vector<ParamSpec> params;   // in the order written
-  std::vector<LetSpec> lets;       // in an order in which each uses only what stands before it
+  std::vector<ParamSpec> params;  // in the order written
+  std::vector<LetSpec> lets;      // in an order in which each uses only what stands before it
   std::vector<Requirement> require;
   std::vector<WorkspaceSpec> workspaces;
   std::vector<TensorMapArg> tensor_maps;
   std::vector<LaunchSpec> launches;
   std::optional<Expression> cost_cycles;
-  std::string check_reference;                 // overrides the op's
-  std::map<DType, double> check_tolerance;     // overrides the op's
-  std::vector<LaunchSpec> check_launches;      // [[check.launch]]: a reference kept in the same source
-  Config fallback;                             // [default]
-  std::vector<std::string> options;            // further NVRTC options
-  std::optional<OpSpec> inline_op;             // [op] as a table
+  std::string check_reference;              // overrides the op's
+  std::map<DType, double> check_tolerance;  // overrides the op's
+  std::vector<LaunchSpec> check_launches;   // [[check.launch]]: a reference kept in the same source
+  Config fallback;                          // [default]
+  std::vector<std::string> options;         // further NVRTC options
+  std::optional<OpSpec> inline_op;          // [op] as a table
 
   const ParamSpec* find_param(const std::string& param) const noexcept;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "base/text.h"
 #include "kiln/error.h"
@@ -45,8 +46,8 @@ void complete_dtypes(const OpSpec& op, Problem& problem) {
       } else if (spec.values.size() == 1) {
         value = spec.values.front();
       } else {
-        throw Error(ErrorCode::invalid_argument, "op " + op.name + " needs dtype '" + spec.name +
-                                                     "', one of " + dtype_list(spec.values));
+        throw Error(ErrorCode::invalid_argument,
+                    "op " + op.name + " needs dtype '" + spec.name + "', one of " + dtype_list(spec.values));
       }
       it = problem.dtypes.emplace(spec.name, value).first;
     }
@@ -97,7 +98,8 @@ void bind_types(const OpSpec& op, const Problem& problem, Scope& scope) {
       scope.set(spec.name + "_is_" + value, problem.choices.at(spec.name) == value ? 1 : 0);
     }
   }
-  for (const OperandSpec& operand : op.operands) scope.set("align_" + operand.name, problem.alignments.at(operand.name));
+  for (const OperandSpec& operand : op.operands)
+    scope.set("align_" + operand.name, problem.alignments.at(operand.name));
 }
 
 void complete_dims(const OpSpec& op, Problem& problem) {
@@ -144,6 +146,30 @@ std::int64_t read_dim(const std::string& name, const std::string& text) {
   return value;
 }
 
+int read_alignment(const std::string& name, const std::string& text) {
+  const std::int64_t value = read_dim(name, text);
+  // What is allowed depends on the element: complete() says. Here nothing must be cut short.
+  if (value < 0 || value > std::numeric_limits<int>::max()) {
+    throw Error(ErrorCode::invalid_argument,
+                name + "=" + text + " is no alignment; allowed are powers of two up to 256");
+  }
+  return static_cast<int>(value);
+}
+
+// `dtype` is given to those dtypes that have no other default, and through `default = "=a"` to the rest.
+void set_every_dtype(const OpSpec& op, DType dtype, Problem& problem) {
+  bool taken = false;
+  for (const DTypeSpec& spec : op.dtypes) {
+    if (!spec.copy_of.empty() || spec.fallback) continue;
+    problem.dtypes.emplace(spec.name, dtype);
+    taken = true;
+  }
+  if (!taken) {
+    throw Error(ErrorCode::invalid_argument, "op " + op.name + ": every dtype has a default, so give them by name: " +
+                                                 join(names_of(op.dtypes), ", "));
+  }
+}
+
 DType read_dtype(const std::string& name, const std::string& text) {
   const auto dtype = parse_dtype(text);
   if (!dtype) {
@@ -153,15 +179,24 @@ DType read_dtype(const std::string& name, const std::string& text) {
   return *dtype;
 }
 
+// Stored problems outlive the op they were completed for, whose dims and operands may since have other names.
+template <class Map>
+bool same_names(const Map& a, const Map& b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](const auto& x, const auto& y) { return x.first == y.first; });
+}
+
 }  // namespace
 
 int size_of(ScalarType type) noexcept {
   switch (type) {
     case ScalarType::i32:
     case ScalarType::u32:
-    case ScalarType::f32: return 4;
+    case ScalarType::f32:
+      return 4;
     case ScalarType::i64:
-    case ScalarType::u64: return 8;
+    case ScalarType::u64:
+      return 8;
   }
   return 8;
 }
@@ -181,7 +216,13 @@ Problem complete(const OpSpec& op, Problem problem) {
   complete_dtypes(op, problem);
   complete_choices(op, problem);
   complete_alignments(op, problem);
-  complete_dims(op, problem);
+  try {
+    complete_dims(op, problem);
+  } catch (const Error& error) {
+    // An extent too large to compute with: the caller's, not the op's.
+    if (error.code() != ErrorCode::invalid_expression) throw;
+    throw Error(ErrorCode::invalid_argument, "op " + op.name + ": " + error.what());
+  }
   return problem;
 }
 
@@ -191,15 +232,12 @@ Problem problem_from_text(const OpSpec& op, const ProblemText& text) {
   for (const auto& [raw_name, value] : text.fields) {
     const std::string name = lower(raw_name);
     if (name == "dtype") {
-      // Given to those dtypes that have no other default, and through `default = "=a"` to the rest.
-      for (const DTypeSpec& spec : op.dtypes) {
-        if (spec.copy_of.empty() && !spec.fallback) problem.dtypes.emplace(spec.name, read_dtype(name, value));
-      }
+      set_every_dtype(op, read_dtype(name, value), problem);
       continue;
     }
     if (name == "align") {
       for (const OperandSpec& operand : op.operands) {
-        problem.alignments.emplace(operand.name, static_cast<int>(read_dim(name, value)));
+        problem.alignments.emplace(operand.name, read_alignment(name, value));
       }
       continue;
     }
@@ -211,7 +249,9 @@ Problem problem_from_text(const OpSpec& op, const ProblemText& text) {
     } else if (const auto c = std::find_if(op.choices.begin(), op.choices.end(), named); c != op.choices.end()) {
       problem.choices[c->name] = value;
     } else if (name.rfind("align_", 0) == 0) {
-      problem.alignments[name.substr(6)] = static_cast<int>(read_dim(name, value));
+      const auto aligned = [&name](const OperandSpec& operand) { return "align_" + lower(operand.name) == name; };
+      const auto o = std::find_if(op.operands.begin(), op.operands.end(), aligned);
+      problem.alignments[o == op.operands.end() ? name.substr(6) : o->name] = read_alignment(name, value);
     } else {
       std::vector<std::string> known{"dtype", "align"};
       for (const auto& list : {names_of(op.dims), names_of(op.dtypes), names_of(op.choices)}) {
@@ -256,6 +296,7 @@ std::int64_t bytes(const OpSpec& op, const Problem& problem) {
 
 std::optional<double> problem_distance(const OpSpec& op, const Problem& a, const Problem& b) {
   if (a.op != b.op || a.dtypes != b.dtypes || a.choices != b.choices) return std::nullopt;
+  if (!same_names(a.dims, b.dims) || !same_names(a.alignments, b.alignments)) return std::nullopt;
   double sum = 0;
   int count = 0;
   for (const DimSpec& spec : op.dims) {

@@ -60,11 +60,11 @@ struct Requirement {
 enum class Distribution { normal, uniform, positive };
 
 struct CheckSpec {
-  std::string dtype;               // the dtype that selects the tolerance
-  std::string reference;           // a template's name; empty: the manifest brings [[check.launch]]
+  std::string dtype;      // the dtype that selects the tolerance
+  std::string reference;  // a template's name; empty: the manifest brings [[check.launch]]
   std::map<std::string, DType> reference_dtypes;
-  std::map<DType, double> tolerance;             // relative Frobenius error
-  std::map<std::string, Distribution> inputs;    // operand → distribution, default normal
+  std::map<DType, double> tolerance;                 // relative Frobenius error
+  std::map<std::string, Distribution> inputs;        // operand → distribution, default normal
   std::vector<std::map<std::string, double>> cases;  // scalars of each check, first the one that is timed
 };
 
@@ -98,8 +98,9 @@ std::vector<std::string> problem_symbols(const OpSpec& op);
 std::int64_t flops(const OpSpec& op, const Problem& problem);
 std::int64_t bytes(const OpSpec& op, const Problem& problem);
 
-// How unlike two problems are as far as tuning cares: root mean square of log2 ratios of the non-stride dims; empty when dtypes
-// or choices differ (they never answer for each other).
+// How unlike two problems are as far as tuning cares: root mean square of log2 ratios of the non-stride dims; empty
+// when dtypes or choices differ (they never answer for each other), or one is of an earlier form of the op. `a` is
+// complete.
 std::optional<double> problem_distance(const OpSpec& op, const Problem& a, const Problem& b);
 
 }  // namespace kiln

@@ -23,11 +23,13 @@ bool is_arch(const std::string& arch) {
 
 std::vector<std::string> read_arch(TomlTable& top) {
   const auto arch = top.get_strings("arch");
-  if (arch.empty()) manifest_error(top.place_of("arch"), "missing; list architectures, e.g. [\"sm_80+\"] or [\"sm_90a\"]");
+  if (arch.empty())
+    manifest_error(top.place_of("arch"), "missing; list architectures, e.g. [\"sm_80+\"] or [\"sm_90a\"]");
   for (const std::string& entry : arch) {
     if (!is_arch(entry)) {
-      manifest_error(top.place_of("arch"),
-                     "'" + entry + "' is no architecture; write sm_90a (exactly that target) or sm_80+ (it and later ones)");
+      manifest_error(
+          top.place_of("arch"),
+          "'" + entry + "' is no architecture; write sm_90a (exactly that target) or sm_80+ (it and later ones)");
     }
   }
   return arch;
@@ -74,6 +76,7 @@ std::vector<ParamSpec> read_params(TomlTable& top) {
   auto table = top.get_table("params");
   if (!table) return params;
   for (const std::string& name : table->keys()) {
+    require_identifier(name, table->place_of(name));
     ParamSpec param;
     param.name = name;
     const toml::node* node = table->get_node(name);
@@ -99,6 +102,7 @@ std::vector<LetSpec> read_lets(TomlTable& top) {
   if (!table) return pending;
   std::set<std::string> names;
   for (const std::string& name : table->keys()) {
+    require_identifier(name, table->place_of(name));
     pending.push_back({name, *table->get_expression(name)});
     names.insert(name);
   }
@@ -160,8 +164,10 @@ std::vector<TensorMapArg> read_tensor_maps(TomlTable& top) {
       manifest_error(entry->place(), "needs exactly one of operand and workspace");
     }
     if (const auto dtype = entry->get_string("dtype")) {
-      if (const auto fixed = parse_dtype(*dtype)) map.dtype = *fixed;
-      else map.op_dtype = *dtype;
+      if (const auto fixed = parse_dtype(*dtype))
+        map.dtype = *fixed;
+      else
+        map.op_dtype = *dtype;
     } else if (!map.workspace.empty()) {
       manifest_error(entry->place_of("dtype"), "missing; a map over a workspace needs a dtype, e.g. \"f32\"");
     }
@@ -194,7 +200,8 @@ ArgSpec read_arg(TomlTable& entry, bool inside_struct) {
     arg.kind = ArgSpec::Kind::value;
     arg.value = *value;
     arg.type = read_scalar_type(entry.get_string("type").value_or("i64"), entry.place_of("type"));
-    if (arg.type == ScalarType::f32) manifest_error(entry.place_of("type"), "f32; an expression is an integer: i32, u32, i64 or u64");
+    if (arg.type == ScalarType::f32)
+      manifest_error(entry.place_of("type"), "f32; an expression is an integer: i32, u32, i64 or u64");
     ++kinds;
   }
   if (!inside_struct && entry.has("struct")) {
@@ -262,7 +269,8 @@ Manifest read_manifest(const std::string& text, const std::string& file) {
   manifest.name = top.require_string("name");
   manifest.source = top.require_string("source");
   const toml::node* op = top.get_node("op");
-  if (op == nullptr) manifest_error(top.place_of("op"), "missing; name an op (a file in ops/) or give it as a table [op]");
+  if (op == nullptr)
+    manifest_error(top.place_of("op"), "missing; name an op (a file in ops/) or give it as a table [op]");
   if (op->is_table()) {
     auto table = top.get_table("op");
     manifest.inline_op = read_op_table(*table);
@@ -283,7 +291,8 @@ Manifest read_manifest(const std::string& text, const std::string& file) {
   manifest.workspaces = read_workspaces(top);
   manifest.tensor_maps = read_tensor_maps(top);
   manifest.launches = read_launches(top, "launch");
-  if (manifest.launches.empty()) manifest_error(top.place_of("launch"), "missing; a template has at least one [[launch]]");
+  if (manifest.launches.empty())
+    manifest_error(top.place_of("launch"), "missing; a template has at least one [[launch]]");
   if (auto cost = top.get_table("cost")) {
     manifest.cost_cycles = cost->get_expression("cycles");
     cost->refuse_unread();

@@ -15,16 +15,11 @@ bool is_identifier(const std::string& name) {
   return std::all_of(name.begin(), name.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
 }
 
-void require_identifier(const std::string& name, const TomlPlace& place) {
-  if (!is_identifier(name)) {
-    manifest_error(place, "'" + name + "' is not a name; use letters, digits and _, not starting with a digit");
-  }
-}
-
 std::vector<DimSpec> read_dims(TomlTable& op) {
   std::vector<DimSpec> dims;
   auto table = op.get_table("dims");
-  if (!table) manifest_error(op.place_of("dims"), "missing; an op has at least one dim, e.g. [op.dims] N = { min = 0 }");
+  if (!table)
+    manifest_error(op.place_of("dims"), "missing; an op has at least one dim, e.g. [op.dims] N = { min = 0 }");
   for (const std::string& name : table->keys()) {
     require_identifier(name, table->place_of(name));
     auto entry = table->get_table(name);
@@ -71,7 +66,8 @@ std::vector<DTypeSpec> read_dtypes(TomlTable& op) {
       manifest_error(entry->place_of("default"), "'=" + spec.copy_of + "' names no dtype written before this one");
     }
     if (spec.values.empty()) {
-      if (spec.copy_of.empty()) manifest_error(entry->place_of("values"), "missing; list the dtypes, e.g. [\"bf16\", \"f16\"]");
+      if (spec.copy_of.empty())
+        manifest_error(entry->place_of("values"), "missing; list the dtypes, e.g. [\"bf16\", \"f16\"]");
       spec.values = source->values;
     }
     dtypes.push_back(std::move(spec));
@@ -110,10 +106,14 @@ std::vector<OperandSpec> read_operands(TomlTable& op, const std::vector<DTypeSpe
     OperandSpec operand;
     operand.name = name;
     const std::string role = entry->require_string("role");
-    if (role == "in") operand.role = Role::in;
-    else if (role == "out") operand.role = Role::out;
-    else if (role == "inout") operand.role = Role::inout;
-    else manifest_error(entry->place_of("role"), "'" + role + "'; allowed: in, out, inout");
+    if (role == "in")
+      operand.role = Role::in;
+    else if (role == "out")
+      operand.role = Role::out;
+    else if (role == "inout")
+      operand.role = Role::inout;
+    else
+      manifest_error(entry->place_of("role"), "'" + role + "'; allowed: in, out, inout");
     operand.dtype = entry->get_string("dtype").value_or(name);
     const bool known = std::any_of(dtypes.begin(), dtypes.end(),
                                    [&operand](const DTypeSpec& dtype) { return dtype.name == operand.dtype; });
@@ -162,10 +162,14 @@ CheckSpec read_check(TomlTable& op, const OpSpec& spec) {
     for (const std::string& name : inputs->keys()) {
       if (spec.find_operand(name) == nullptr) manifest_error(inputs->place_of(name), "names no operand of the op");
       const std::string word = inputs->require_string(name);
-      if (word == "normal") check.inputs[name] = Distribution::normal;
-      else if (word == "uniform") check.inputs[name] = Distribution::uniform;
-      else if (word == "positive") check.inputs[name] = Distribution::positive;
-      else manifest_error(inputs->place_of(name), "'" + word + "'; allowed: normal, uniform, positive");
+      if (word == "normal")
+        check.inputs[name] = Distribution::normal;
+      else if (word == "uniform")
+        check.inputs[name] = Distribution::uniform;
+      else if (word == "positive")
+        check.inputs[name] = Distribution::positive;
+      else
+        manifest_error(inputs->place_of(name), "'" + word + "'; allowed: normal, uniform, positive");
     }
   }
   std::map<std::string, double> defaults;
@@ -185,6 +189,9 @@ CheckSpec read_check(TomlTable& op, const OpSpec& spec) {
 void check_symbols(const OpSpec& spec, const TomlPlace& place) {
   const std::vector<std::string> names = problem_symbols(spec);
   const std::set<std::string> all(names.begin(), names.end());
+  for (const std::string& name : device_symbols()) {
+    if (all.count(name) != 0) manifest_error(place, "'" + name + "' is a symbol of the device; choose another name");
+  }
   std::set<std::string> known = all;
   for (const DimSpec& dim : spec.dims) known.erase(dim.name);
   const auto check = [&place](const Expression& e, const std::set<std::string>& allowed, const std::string& path) {
@@ -200,13 +207,20 @@ void check_symbols(const OpSpec& spec, const TomlPlace& place) {
     if (dim.fallback) check(*dim.fallback, known, "dims." + dim.name + ".default");
     known.insert(dim.name);
   }
-  for (const OperandSpec& operand : spec.operands) check(operand.elements, all, "operands." + operand.name + ".elements");
+  for (const OperandSpec& operand : spec.operands)
+    check(operand.elements, all, "operands." + operand.name + ".elements");
   for (const Requirement& r : spec.require) check(r.condition, all, "require.\"" + r.condition.text() + "\"");
   check(spec.flops, all, "cost.flops");
   check(spec.bytes, all, "cost.bytes");
 }
 
 }  // namespace
+
+void require_identifier(const std::string& name, const TomlPlace& place) {
+  if (!is_identifier(name)) {
+    manifest_error(place, "'" + name + "' is not a name; use letters, digits and _, not starting with a digit");
+  }
+}
 
 DType read_dtype(const std::string& name, const TomlPlace& place) {
   const auto dtype = parse_dtype(name);

@@ -16,6 +16,8 @@ ScalarType read_scalar_type(const std::string& name, const TomlPlace& place);
 std::map<DType, double> read_tolerance(TomlTable& check);
 // A table of "expression" = "reason".
 std::vector<Requirement> read_requirements(TomlTable& parent, const std::string& key);
+// Error unless `name` can stand in an expression and in C++.
+void require_identifier(const std::string& name, const TomlPlace& place);
 OpSpec read_op_table(TomlTable& table);
 
 }  // namespace kiln

@@ -34,7 +34,7 @@ class Walk {
     std::vector<const ConfigScope::Let*> lets;
     std::vector<std::size_t> constraints;
   };
-  static std::size_t index(int level) { return static_cast<std::size_t>(level + 1); }
+  static std::size_t index(int level) { return static_cast<std::size_t>(level) + 1; }
 
   bool holds(std::size_t level) {
     for (const auto* let : levels_[level].lets) *let->slot = static_cast<double>(let->value());
@@ -48,21 +48,22 @@ class Walk {
 
   void descend(std::size_t depth) {
     if (depth == params_.size()) {
-      if (++result_.legal > limits_.max_configs) {
-        --result_.legal;
+      if (result_.legal == limits_.max_configs) {
         result_.truncated = true;
         return;
       }
+      ++result_.legal;
       visit_(config_);
       return;
     }
     std::int64_t& value_in_config = config_[params_[depth].name];
     for (const std::int64_t value : params_[depth].values) {
       if (result_.truncated) return;
-      if (++result_.visited > limits_.max_visited) {
+      if (result_.visited == limits_.max_visited) {
         result_.truncated = true;
         return;
       }
+      ++result_.visited;
       *bound_.param_slots()[depth] = static_cast<double>(value);
       value_in_config = value;
       if (holds(depth + 1)) descend(depth + 1);

@@ -3,13 +3,14 @@
 #include <algorithm>
 
 #include "kernel/config_scope.h"
+#include "kiln/error.h"
 
 namespace kiln {
 namespace {
 
 struct Arch {
-  int number = 0;  // 90
-  char suffix = 0; // 'a', 'f', '+', or 0
+  int number = 0;   // 90
+  char suffix = 0;  // 'a', 'f', '+', or 0
 };
 
 Arch parse_arch(const std::string& text) {
@@ -20,8 +21,8 @@ Arch parse_arch(const std::string& text) {
   return arch;
 }
 
-// Whether code for `entry` serves a device: "sm_80+" that and later ones, "sm_90a" only 9.0, "sm_86" 8.6 and later minor
-// versions of the same major.
+// Whether code for `entry` serves a device: "sm_80+" that and later ones, "sm_90a" only 9.0, "sm_86" and "sm_100f" that
+// and later minor versions of the same major.
 bool serves(const std::string& entry, const cuda::DeviceInfo& device) {
   const Arch arch = parse_arch(entry);
   if (arch.suffix == '+') return device.cc() >= arch.number;
@@ -63,8 +64,9 @@ void bind_device(const cuda::DeviceInfo& device, Scope& scope) {
 std::string target_arch(const KernelTemplate& t, const cuda::DeviceInfo& device) {
   for (const std::string& entry : t.manifest.arch) {
     if (!serves(entry, device)) continue;
-    // Only a template that names the arch-specific target needs it; the others are compiled for the plain one.
-    return parse_arch(entry).suffix == 'a' ? entry : "sm_" + std::to_string(device.cc());
+    // Only a template that names a target with features of its own needs it; the others are compiled for the plain one.
+    const char suffix = parse_arch(entry).suffix;
+    return suffix == 'a' || suffix == 'f' ? entry : "sm_" + std::to_string(device.cc());
   }
   return {};
 }
@@ -85,8 +87,12 @@ std::string rejection(const KernelTemplate& t, const Problem& problem, const cud
   Scope scope;
   bind_problem(*t.op, problem, scope);
   bind_device(device, scope);
-  for (const Requirement& r : t.manifest.require_problem) {
-    if (r.condition.evaluate(scope) == 0) return r.reason + " (" + r.condition.text() + ")";
+  try {
+    for (const Requirement& r : t.manifest.require_problem) {
+      if (r.condition.evaluate(scope) == 0) return r.reason + " (" + r.condition.text() + ")";
+    }
+  } catch (const Error& error) {
+    return error.what();  // one template's division by zero must not keep the others from answering
   }
   return {};
 }

@@ -16,11 +16,11 @@ namespace kiln {
 struct KernelTemplate {
   Manifest manifest;
   std::shared_ptr<const OpSpec> op;
-  std::string file;     // the manifest's path, or "templates/…" when embedded
-  std::string include;  // how the generated unit includes the source
+  std::string file;                            // the manifest's path, or "templates/…" when embedded
+  std::string include;                         // how the generated unit includes the source
   std::map<std::string, std::string> headers;  // include name → text: the source and all it may include
   std::vector<std::string> include_paths;      // searched for <…> includes; empty for embedded templates
-  std::string digest;   // of what changes the code or its launch: sources and those parts of the manifest
+  std::string digest;  // of what changes the code or its launch: sources and those parts of the manifest
 };
 using TemplatePtr = std::shared_ptr<const KernelTemplate>;
 

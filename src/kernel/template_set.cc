@@ -29,6 +29,8 @@ std::optional<std::string> embedded_text(const std::string& path) {
   return std::nullopt;
 }
 
+std::string op_file(const std::string& op) { return std::string(kRoot) + "ops/" + op + ".toml"; }
+
 std::optional<std::string> file_text(const fs::path& path) {
   std::ifstream in(path, std::ios::binary);
   if (!in) return std::nullopt;
@@ -75,13 +77,14 @@ std::string template_digest(const Manifest& manifest, const OpSpec& op, const In
   }
   sha.field(join(manifest.bake, ",")).field(join(manifest.options, " "));
   for (const OperandSpec& operand : op.operands) sha.field(operand.name);
-  for (const ScalarSpec& scalar : op.scalars) sha.field(scalar.name).field(std::to_string(static_cast<int>(scalar.type)));
+  for (const ScalarSpec& scalar : op.scalars)
+    sha.field(scalar.name).field(std::to_string(static_cast<int>(scalar.type)));
   return sha.hex();
 }
 
 // A manifest that is known to exist but not yet read.
 struct Entry {
-  std::string file{};         // for people
+  std::string file{};  // for people
   std::string text{};
   std::string include_dir{};  // embedded: "gemm/"; else empty
   fs::path folder{};          // empty when embedded
@@ -90,10 +93,12 @@ struct Entry {
   TemplatePtr loaded{};
 };
 
-// Sets what the index needs to know of an entry, without checking the rest of its manifest. Returns the template's name.
+// Sets what the index needs to know of an entry, without checking the rest of its manifest. Returns the template's
+// name, or empty where the file has no `source` and so is no manifest.
 std::string read_heading(Entry& entry) {
   const toml::table parsed = parse_toml(entry.text, entry.file);
   TomlTable top(parsed, TomlPlace{entry.file, "", 0});
+  if (!top.has("source")) return {};
   const toml::node* op = top.get_node("op");
   entry.has_inline_op = op != nullptr && op->is_table();
   if (entry.has_inline_op) entry.op = top.get_table("op")->require_string("name");
@@ -120,13 +125,13 @@ std::vector<std::string> existing_include_paths(const std::vector<fs::path>& fol
 
 struct TemplateSet::Impl {
   mutable std::mutex mutex;
-  std::vector<std::string> include_paths;  // for <…> includes
+  std::vector<std::string> include_paths;                    // for <…> includes
   std::map<std::string, Entry> entries;                      // by template name
   std::map<std::string, std::shared_ptr<const OpSpec>> ops;  // by op name
 
   void index(Entry entry) {
     const std::string name = read_heading(entry);
-    entries[name] = std::move(entry);
+    if (!name.empty()) entries[name] = std::move(entry);
   }
 
   void index_embedded() {
@@ -134,9 +139,8 @@ struct TemplateSet::Impl {
       const std::string path(file.path);
       if (path.rfind(kRoot, 0) != 0 || !path.ends_with(".toml") || path.rfind("templates/ops/", 0) == 0) continue;
       const std::string inner = path.substr(kRoot.size());
-      index({.file = path,
-             .text = std::string(file.text),
-             .include_dir = inner.substr(0, inner.find_last_of('/') + 1)});
+      index(
+          {.file = path, .text = std::string(file.text), .include_dir = inner.substr(0, inner.find_last_of('/') + 1)});
     }
   }
 
@@ -164,7 +168,7 @@ struct TemplateSet::Impl {
 
   std::shared_ptr<const OpSpec> op(const std::string& name) {
     if (const auto it = ops.find(name); it != ops.end()) return it->second;
-    const std::string path = std::string(kRoot) + "ops/" + name + ".toml";
+    const std::string path = op_file(name);
     if (const auto text = embedded_text(path)) {
       return ops[name] = std::make_shared<const OpSpec>(read_op(*text, path));
     }
@@ -172,8 +176,8 @@ struct TemplateSet::Impl {
     for (auto& [template_name, entry] : entries) {
       if (entry.has_inline_op && entry.op == name) return ops[name] = load(entry)->op;
     }
-    throw Error(ErrorCode::not_found, "no op '" + name + "'" + did_you_mean(name, op_names()) + "; there are " +
-                                          join(op_names(), ", "));
+    throw Error(ErrorCode::not_found,
+                "no op '" + name + "'" + did_you_mean(name, op_names()) + "; there are " + join(op_names(), ", "));
   }
 
   std::vector<std::string> op_names() const {
@@ -204,6 +208,11 @@ struct TemplateSet::Impl {
     t->file = entry.file;
     t->manifest = read_manifest(entry.text, entry.file);
     if (t->manifest.inline_op) {
+      // Every template of an op answers for the same problems, so an op has one form.
+      if (embedded_text(op_file(t->manifest.op))) {
+        manifest_error({entry.file, "op.name", 0}, "'" + t->manifest.op + "' is built in; write op = \"" +
+                                                       t->manifest.op + "\" or choose another name");
+      }
       t->op = std::make_shared<const OpSpec>(*t->manifest.inline_op);
     } else {
       try {

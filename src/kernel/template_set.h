@@ -15,9 +15,9 @@ namespace kiln {
 
 class TemplateSet {
  public:
-  // `folders` are searched for *.toml with a `source` key; a manifest that cannot be read is an Error naming it when it is
-  // asked for, and a warning in listings. A template that includes <…> finds it in `include_folders`, then in the CUDA
-  // toolkit's.
+  // `folders` are searched for *.toml with a `source` key; a manifest that cannot be read is an Error naming it when it
+  // is asked for, and a warning in listings. A template that includes <…> finds it in `include_folders`, then in the
+  // CUDA toolkit's.
   explicit TemplateSet(const std::vector<std::filesystem::path>& folders = {},
                        const std::vector<std::filesystem::path>& include_folders = {});
   ~TemplateSet();

@@ -42,13 +42,20 @@ void manifest_error(const TomlPlace& place, const std::string& message) {
 
 std::string toml_type_name(const toml::node& node) {
   switch (node.type()) {
-    case toml::node_type::string: return "the string \"" + node.as_string()->get() + "\"";
-    case toml::node_type::integer: return "the integer " + std::to_string(node.as_integer()->get());
-    case toml::node_type::floating_point: return "the number " + std::to_string(node.as_floating_point()->get());
-    case toml::node_type::boolean: return node.as_boolean()->get() ? "the boolean true" : "the boolean false";
-    case toml::node_type::table: return "a table";
-    case toml::node_type::array: return "an array";
-    default: return "a date or time";
+    case toml::node_type::string:
+      return "the string \"" + node.as_string()->get() + "\"";
+    case toml::node_type::integer:
+      return "the integer " + std::to_string(node.as_integer()->get());
+    case toml::node_type::floating_point:
+      return "the number " + std::to_string(node.as_floating_point()->get());
+    case toml::node_type::boolean:
+      return node.as_boolean()->get() ? "the boolean true" : "the boolean false";
+    case toml::node_type::table:
+      return "a table";
+    case toml::node_type::array:
+      return "an array";
+    default:
+      return "a date or time";
   }
 }
 
@@ -180,7 +187,8 @@ void TomlTable::refuse_unread() const {
   for (const std::string& key : keys()) {
     if (read_.count(key) != 0) continue;
     const std::vector<std::string> allowed(read_.begin(), read_.end());
-    manifest_error(place_of(key), "unknown key" + did_you_mean(key, allowed) + "; allowed here: " + join(allowed, ", "));
+    manifest_error(place_of(key),
+                   "unknown key" + did_you_mean(key, allowed) + "; allowed here: " + join(allowed, ", "));
   }
 }
 

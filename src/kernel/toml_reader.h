@@ -1,6 +1,6 @@
 // Reading TOML with messages a person can act on: every error is an Error{invalid_manifest} of the form
-// "file:line: table.key: what was wrong, the value met, what is allowed". A table remembers which keys were read, so that a
-// misspelt key is an error and not a silence. Not thread-safe.
+// "file:line: table.key: what was wrong, the value met, what is allowed". A table remembers which keys were read, so
+// that a misspelt key is an error and not a silence. Not thread-safe.
 #pragma once
 
 #include <cstdint>

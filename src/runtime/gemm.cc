@@ -23,9 +23,8 @@ CanonicalGemm canonical(const Gemm& gemm) {
   result.swapped = gemm.d_layout == Layout::col;
   // Dᵀ[N,M] = Bᵀ[N,K] · Aᵀ[K,M]: the operands trade places, each read as its transpose.
   const auto [a_dtype, b_dtype] = result.swapped ? std::pair(gemm.b, gemm.a) : std::pair(gemm.a, gemm.b);
-  const auto [a_layout, b_layout] = result.swapped
-                                        ? std::pair(transposed(gemm.b_layout), transposed(gemm.a_layout))
-                                        : std::pair(gemm.a_layout, gemm.b_layout);
+  const auto [a_layout, b_layout] = result.swapped ? std::pair(transposed(gemm.b_layout), transposed(gemm.a_layout))
+                                                   : std::pair(gemm.a_layout, gemm.b_layout);
   Problem& problem = result.problem;
   problem.op = "gemm";
   problem.dims["M"] = result.swapped ? gemm.n : gemm.m.value;

@@ -1,5 +1,5 @@
-// From a configuration to loaded kernels: memory, then the store, then NVRTC. Concurrent requests for one kernel share one
-// compile; requests for different kernels never wait for each other. A failed compile is not remembered, so that a
+// From a configuration to loaded kernels: memory, then the store, then NVRTC. Concurrent requests for one kernel share
+// one compile; requests for different kernels never wait for each other. A failed compile is not remembered, so that a
 // transient cause heals. Thread-safe.
 #pragma once
 

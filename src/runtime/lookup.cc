@@ -25,12 +25,18 @@ struct Near {
 
 const char* to_string(Rung rung) noexcept {
   switch (rung) {
-    case Rung::exact_measured: return "exact_measured";
-    case Rung::nearest_measured: return "nearest_measured";
-    case Rung::preset: return "preset";
-    case Rung::near_preset: return "near_preset";
-    case Rung::predicted: return "predicted";
-    case Rung::fallback: return "fallback";
+    case Rung::exact_measured:
+      return "exact_measured";
+    case Rung::nearest_measured:
+      return "nearest_measured";
+    case Rung::preset:
+      return "preset";
+    case Rung::near_preset:
+      return "near_preset";
+    case Rung::predicted:
+      return "predicted";
+    case Rung::fallback:
+      return "fallback";
   }
   return "unknown";
 }
@@ -43,8 +49,10 @@ class Lookup::Descent {
     for (const TemplatePtr& t : context_.templates->of_op(problem.op)) {
       if (!only_template.empty() && t->manifest.name != only_template) continue;
       const std::string reason = rejection(*t, problem, context_.device);
-      if (reason.empty()) accepting_.push_back(t);
-      else note(t->manifest.name + ": " + reason);
+      if (reason.empty())
+        accepting_.push_back(t);
+      else
+        note(t->manifest.name + ": " + reason);
     }
     if (accepting_.empty()) {
       throw Error(ErrorCode::unsupported, "no template of op " + problem.op + " takes " + problem.canonical() + " on " +
@@ -126,14 +134,14 @@ class Lookup::Descent {
   bool computed_prediction() {
     double best = std::numeric_limits<double>::infinity();
     for (const TemplatePtr& t : accepting_) {
-      const Prediction prediction = predict(*t, problem_, context_.device);
+      const Prediction prediction = predict_or_note(*t);
       if (prediction.us <= 0 || prediction.us >= best) continue;
       best = prediction.us;
       answer_.kernel_template = t;
       answer_.config = prediction.config;
     }
     if (answer_.kernel_template == nullptr) {
-      note("predicted: no accepting template has a cost model");
+      note("predicted: no accepting template has a cost model that answers");
       return false;
     }
     answer_.rung = Rung::predicted;
@@ -142,16 +150,41 @@ class Lookup::Descent {
     return true;
   }
 
+  // Without a time where the cost model cannot be evaluated (its numbers overflow, say): the ladder goes on.
+  Prediction predict_or_note(const KernelTemplate& t) {
+    try {
+      Prediction prediction = predict(t, problem_, context_.device);
+      if (prediction.us <= 0) return prediction;
+      const std::string reason = illegal_reason(t, problem_, prediction.config, context_.device);
+      if (reason.empty()) return prediction;
+      note("predicted: " + t.manifest.name + " " + to_text(prediction.config) + " is not legal here: " + reason);
+    } catch (const Error& error) {
+      note("predicted: " + t.manifest.name + ": " + error.what());
+    }
+    return {};
+  }
+
   void fallback() {
-    answer_.kernel_template = accepting_.front();
-    answer_.config = accepting_.front()->manifest.fallback;
-    answer_.rung = Rung::fallback;
-    answer_.source = "the default of " + accepting_.front()->manifest.name;
+    for (const TemplatePtr& t : accepting_) {
+      const std::string reason = illegal_reason(*t, problem_, t->manifest.fallback, context_.device);
+      if (!reason.empty()) {
+        note("fallback: the default of " + t->manifest.name + " is not legal here: " + reason);
+        continue;
+      }
+      answer_.kernel_template = t;
+      answer_.config = t->manifest.fallback;
+      answer_.rung = Rung::fallback;
+      answer_.source = "the default of " + t->manifest.name;
+      return;
+    }
+    throw Error(ErrorCode::unsupported, "no template of op " + problem_.op + " has a legal configuration for " +
+                                            problem_.canonical() + ": " + join(answer_.notes, "; "));
   }
 
   // Takes a decision if its template still exists, accepts the actual problem, and the configuration is legal on it.
   bool take(const Decision& decision, Rung rung, const std::string& source) {
-    const std::string who = std::string(to_string(rung)) + ": " + decision.template_name + " " + to_text(decision.config);
+    const std::string who =
+        std::string(to_string(rung)) + ": " + decision.template_name + " " + to_text(decision.config);
     const auto it = std::find_if(accepting_.begin(), accepting_.end(), [&decision](const TemplatePtr& t) {
       return t->manifest.name == decision.template_name;
     });
@@ -168,7 +201,8 @@ class Lookup::Descent {
     answer_.config = decision.config;
     answer_.rung = rung;
     answer_.source = source;
-    answer_.expected_us = rung == Rung::exact_measured || source == "this problem" ? decision.time_us : scaled(decision);
+    answer_.expected_us =
+        rung == Rung::exact_measured || source == "this problem" ? decision.time_us : scaled(decision);
     answer_.stale = decision.evidence == Evidence::measured && rung <= Rung::nearest_measured &&
                     (decision.template_digest != (*it)->digest || versions_differ(decision.versions));
     answer_.decision = decision;
@@ -182,10 +216,14 @@ class Lookup::Descent {
            now.kiln != stored.kiln;
   }
 
-  // A neighbour's time, in proportion to the work.
+  // A neighbour's time, in proportion to the work; 0, unknown, where that is too much to count.
   double scaled(const Decision& decision) const {
-    const auto theirs = static_cast<double>(std::max<std::int64_t>(1, flops(*op_, decision.problem)));
-    return decision.time_us * static_cast<double>(std::max<std::int64_t>(1, flops(*op_, problem_))) / theirs;
+    try {
+      const auto theirs = static_cast<double>(std::max<std::int64_t>(1, flops(*op_, decision.problem)));
+      return decision.time_us * static_cast<double>(std::max<std::int64_t>(1, flops(*op_, problem_))) / theirs;
+    } catch (const Error&) {
+      return 0;
+    }
   }
 
   const Lookup& lookup_;
@@ -197,7 +235,8 @@ class Lookup::Descent {
   Answer answer_;
 };
 
-Lookup::Lookup(Context context) : context_(std::move(context)), hardware_class_(cuda::hardware_class(context_.device)) {}
+Lookup::Lookup(Context context)
+    : context_(std::move(context)), hardware_class_(cuda::hardware_class(context_.device)) {}
 
 Answer Lookup::find(const Problem& problem, const std::string& only_template) const {
   return Descent(*this, problem, only_template).run();

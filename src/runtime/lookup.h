@@ -22,8 +22,8 @@ struct Answer {
   std::string source;
   double expected_us = 0;
   bool stale = false;
-  std::optional<Decision> decision;   // behind the measured, preset and stored-predicted rungs
-  std::vector<std::string> notes;     // rung by rung: why the better ones did not answer
+  std::optional<Decision> decision;  // behind the measured, preset and stored-predicted rungs
+  std::vector<std::string> notes;    // rung by rung: why the better ones did not answer
 };
 
 class Lookup {
@@ -38,7 +38,8 @@ class Lookup {
   };
   explicit Lookup(Context context);
 
-  // Throws Error{unsupported} when no template accepts the problem (each one's reason listed), and only then.
+  // Throws Error{unsupported} when no template accepts the problem, or none has a legal configuration for it (each one's
+  // reason listed), and only then.
   // `only_template`: consider no other (empty: all of the op).
   Answer find(const Problem& problem, const std::string& only_template = {}) const;
 

@@ -16,11 +16,21 @@ constexpr std::size_t kMaxScalars = 16;
 ScalarValue to_scalar(ScalarType type, double value) {
   ScalarValue result{};
   switch (type) {
-    case ScalarType::f32: result.f32 = static_cast<float>(value); break;
-    case ScalarType::i32: result.i32 = static_cast<std::int32_t>(value); break;
-    case ScalarType::u32: result.u32 = static_cast<std::uint32_t>(value); break;
-    case ScalarType::i64: result.i64 = static_cast<std::int64_t>(value); break;
-    case ScalarType::u64: result.u64 = static_cast<std::uint64_t>(value); break;
+    case ScalarType::f32:
+      result.f32 = static_cast<float>(value);
+      break;
+    case ScalarType::i32:
+      result.i32 = static_cast<std::int32_t>(value);
+      break;
+    case ScalarType::u32:
+      result.u32 = static_cast<std::uint32_t>(value);
+      break;
+    case ScalarType::i64:
+      result.i64 = static_cast<std::int64_t>(value);
+      break;
+    case ScalarType::u64:
+      result.u64 = static_cast<std::uint64_t>(value);
+      break;
   }
   return result;
 }
@@ -43,8 +53,8 @@ bool aligned(const OpSpec& op, const LaunchPlan& plan, std::span<void* const> po
   for (std::size_t i = 0; i < pointers.size(); ++i) {
     if (!plan.touched[i]) continue;
     if (pointers[i] == nullptr) {
-      throw Error(ErrorCode::invalid_argument,
-                  "op " + op.name + ": the pointer to " + op.operands[i].name + " is null, and its matrix is not empty");
+      throw Error(ErrorCode::invalid_argument, "op " + op.name + ": the pointer to " + op.operands[i].name +
+                                                   " is null, and its matrix is not empty");
     }
     result = result && reinterpret_cast<std::uintptr_t>(pointers[i]) % plan.alignment[i] == 0;
   }
@@ -83,8 +93,7 @@ void Operation::Impl::launch(Stream stream, const Prepared& prepared, std::span<
       {values.data(), op->scalars.size()}, space, stream);
 }
 
-PreparedPtr Operation::Impl::prepare_unaligned(Stream stream, Problem problem,
-                                               std::span<void* const> pointers) const {
+PreparedPtr Operation::Impl::prepare_unaligned(Stream stream, Problem problem, std::span<void* const> pointers) const {
   for (std::size_t i = 0; i < pointers.size(); ++i) {
     const OperandSpec& operand = op->operands[i];
     const auto address = reinterpret_cast<std::uintptr_t>(pointers[i]);

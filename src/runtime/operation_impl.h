@@ -17,8 +17,8 @@ struct Operation::Impl {
   std::shared_ptr<RuntimeCore> core;
   std::shared_ptr<const OpSpec> op;
   std::string only_template;
-  Problem problem;            // complete; the largest extent of a dynamic dim
-  PreparedPtr fixed;          // null when a dim is dynamic
+  Problem problem;                   // complete; the largest extent of a dynamic dim
+  PreparedPtr fixed;                 // null when a dim is dynamic
   std::unique_ptr<PlanTable> table;  // null when no dim is
   mutable StreamWorkspaces workspaces;
 
@@ -30,8 +30,8 @@ struct Operation::Impl {
             void* workspace) const;
 
  private:
-  void launch(Stream stream, const Prepared& prepared, std::span<void* const> pointers,
-              std::span<const double> scalars, void* workspace) const;
+  void launch(Stream stream, const Prepared& prepared, std::span<void* const> pointers, std::span<const double> scalars,
+              void* workspace) const;
   PreparedPtr prepare_unaligned(Stream stream, Problem problem, std::span<void* const> pointers) const;
 };
 

@@ -38,6 +38,9 @@ std::vector<fs::path> folders(const std::string& text) {
 void read_file(const fs::path& file, RuntimeOptions& options) {
   std::error_code error;
   if (!fs::exists(file, error)) return;
+  if (!fs::is_regular_file(file, error)) {
+    throw Error(ErrorCode::invalid_argument, "config file " + file.string() + " is not a file");
+  }
   toml::table table;
   try {
     table = toml::parse_file(file.string());
@@ -52,14 +55,14 @@ void read_file(const fs::path& file, RuntimeOptions& options) {
   for (const auto& [key_node, node] : table) {
     const std::string key(key_node.str());
     if (key == "cache" || key == "log" || key == "templates" || key == "include") {
-      const auto text = node.value<std::string>();
+      const auto text = node.value_exact<std::string>();
       if (!text) throw wrong(key, "must be a string");
       if (key == "cache") options.cache = *text;
       if (key == "log") options.log_level = *text;
       if (key == "templates") options.template_folders = folders(*text);
       if (key == "include") options.include_folders = folders(*text);
     } else if (key == "read_only") {
-      const auto flag = node.value<bool>();
+      const auto flag = node.value_exact<bool>();
       if (!flag) throw wrong(key, "must be true or false");
       options.read_only = *flag;
     } else {

@@ -22,7 +22,8 @@ PlanTable::PlanTable(std::shared_ptr<RuntimeCore> core, std::shared_ptr<const Op
       dim_(std::move(dim)),
       bound_(bound),
       only_template_(std::move(only_template)) {
-  const auto spec = std::find_if(op_->dims.begin(), op_->dims.end(), [this](const DimSpec& d) { return d.name == dim_; });
+  const auto spec =
+      std::find_if(op_->dims.begin(), op_->dims.end(), [this](const DimSpec& d) { return d.name == dim_; });
   if (spec == op_->dims.end() || spec->is_stride) {
     throw Error(ErrorCode::invalid_argument, "dim '" + dim_ + "' of op " + op_->name + " cannot be dynamic: it " +
                                                  (spec == op_->dims.end() ? "does not exist" : "is a stride"));
@@ -85,8 +86,8 @@ const Prepared& PlanTable::keep(std::int64_t extent, PreparedPtr prepared) {
 
 PreparedPtr PlanTable::lay_out(std::int64_t extent) const {
   const Problem problem = problem_at(extent);
-  const auto interval = std::find_if(intervals_.begin(), intervals_.end(),
-                                     [extent](const Interval& i) { return extent <= i.last; });
+  const auto interval =
+      std::find_if(intervals_.begin(), intervals_.end(), [extent](const Interval& i) { return extent <= i.last; });
   const Answer& answer = interval->answer;
   const bool fits = rejection(*answer.kernel_template, problem, core_->device).empty() &&
                     illegal_reason(*answer.kernel_template, problem, answer.config, core_->device).empty();

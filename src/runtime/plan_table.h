@@ -1,5 +1,5 @@
-// A dispatch table over one dynamic dim: few configurations, each valid on an interval of the dim, and the launch plan of
-// each value met so far. A plan is laid out at the first call with its value (tens of microseconds, no compile: the
+// A dispatch table over one dynamic dim: few configurations, each valid on an interval of the dim, and the launch plan
+// of each value met so far. A plan is laid out at the first call with its value (tens of microseconds, no compile: the
 // kernels of every interval are loaded when preparing) and found by one atomic load after that. Thread-safe.
 #pragma once
 

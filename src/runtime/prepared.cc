@@ -34,15 +34,15 @@ RuntimeCore::RuntimeCore(const RuntimeOptions& runtime_options, int device_ordin
   hardware_class = cuda::hardware_class(device);
   if (!use_current_context || !has_context) primary = std::make_unique<cuda::PrimaryContext>(ordinal);
   store = open_store({.path = options.cache, .read_only = options.read_only});
-  lookup = std::make_unique<Lookup>(Lookup::Context{
-      .templates = &templates,
-      .store = store.get(),
-      .presets = shipped_decisions(),
-      .profiles = shipped_gpu_profiles(),
-      .device = device,
-      .versions = {.driver = cuda::driver().version,
-                   .nvrtc = jit::Nvrtc::loaded() ? jit::Nvrtc::instance().version() : std::string(),
-                   .kiln = kVersion}});
+  lookup = std::make_unique<Lookup>(
+      Lookup::Context{.templates = &templates,
+                      .store = store.get(),
+                      .presets = shipped_decisions(),
+                      .profiles = shipped_gpu_profiles(),
+                      .device = device,
+                      .versions = {.driver = cuda::driver().version,
+                                   .nvrtc = jit::Nvrtc::loaded() ? jit::Nvrtc::instance().version() : std::string(),
+                                   .kiln = kVersion}});
   kernels = std::make_unique<KernelCache>(*store, device);
 }
 
@@ -54,8 +54,8 @@ PreparedPtr prepare_answer(RuntimeCore& core, const Problem& problem, Answer ans
   if (!prepared->plan.launches.empty()) {
     prepared->kernels = core.kernels->get(t, problem, answer.config);
     for (const PlannedLaunch& launch : prepared->plan.launches) {
-      cuda::allow_dynamic_shared(prepared->kernels->kernels[launch.kernel_index],
-                                 static_cast<int>(launch.shared_bytes), core.device.ordinal);
+      cuda::allow_dynamic_shared(prepared->kernels->kernels[launch.kernel_index], static_cast<int>(launch.shared_bytes),
+                                 core.device.ordinal);
     }
   }
   prepared->answer = std::move(answer);
@@ -81,8 +81,9 @@ void refuse_in_capture(CUstream stream, const std::string& what) {
   if (cuda::driver().cuStreamIsCapturing(stream, &status) != CUDA_SUCCESS) return;
   if (status == CU_STREAM_CAPTURE_STATUS_NONE) return;
   throw Error(ErrorCode::invalid_argument,
-              what + " is not possible while the stream is being captured; call the operation once, or reserve(), before "
-                     "the capture");
+              what +
+                  " is not possible while the stream is being captured; call the operation once, or reserve(), before "
+                  "the capture");
 }
 
 CUdeviceptr StreamWorkspaces::get(CUstream stream, std::size_t bytes) {

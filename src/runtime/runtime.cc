@@ -15,7 +15,8 @@ struct GemmHash {
   std::size_t operator()(const Gemm& g) const noexcept {
     std::size_t hash = 1469598103934665603ULL;
     const auto mix = [&hash](std::uint64_t value) { hash = (hash ^ value) * 1099511628211ULL; };
-    for (const std::int64_t v : {g.m.value, g.n, g.k, g.lda, g.ldb, g.ldd, g.batch, g.stride_a, g.stride_b, g.stride_d}) {
+    for (const std::int64_t v :
+         {g.m.value, g.n, g.k, g.lda, g.ldb, g.ldd, g.batch, g.stride_a, g.stride_b, g.stride_d}) {
       mix(static_cast<std::uint64_t>(v));
     }
     mix(static_cast<std::uint64_t>(g.a) | static_cast<std::uint64_t>(g.b) << 8 | static_cast<std::uint64_t>(g.d) << 16);

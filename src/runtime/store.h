@@ -32,14 +32,14 @@ struct Versions {
 };
 
 enum class FailureKind {
-  rejected,      // a constraint, or a launch limit of the device
-  compile,       // NVRTC refused it
-  resources,     // spills, or serialised wgmma
-  launch,        // the launch call failed
-  wrong_result,  // outside the tolerance, unwritten or out-of-bounds elements, unexpected NaN
-  timeout,       // past its deadline; the worker was ended
-  crash,         // the worker died, or its context was poisoned
-  out_of_memory, // retried when memory is free; never remembered as invalid
+  rejected,       // a constraint, or a launch limit of the device
+  compile,        // NVRTC refused it
+  resources,      // spills, or serialised wgmma
+  launch,         // the launch call failed
+  wrong_result,   // outside the tolerance, unwritten or out-of-bounds elements, unexpected NaN
+  timeout,        // past its deadline; the worker was ended
+  crash,          // the worker died, or its context was poisoned
+  out_of_memory,  // retried when memory is free; never remembered as invalid
 };
 const char* to_string(FailureKind kind) noexcept;
 std::optional<FailureKind> parse_failure_kind(std::string_view text) noexcept;
@@ -68,7 +68,7 @@ struct Trial {
   std::string template_digest;
   Config config;
   Evidence evidence = Evidence::measured;
-  std::optional<Timing> timing;    // exactly one of timing and failure is set
+  std::optional<Timing> timing;  // exactly one of timing and failure is set
   std::optional<Failure> failure;
   int registers = 0;
   int spill_bytes = 0;
@@ -87,15 +87,15 @@ struct Decision {
   Evidence evidence = Evidence::predicted;
   double time_us = 0;
   double spread = 0;
-  int samples = 0;            // batches behind time_us
-  std::string baseline;       // "cublaslt_best", or empty
-  double baseline_us = 0;     // 0: none
-  double margin = 0;          // baseline_us / time_us − 1; 0 without a baseline
+  int samples = 0;                // batches behind time_us
+  std::string baseline;           // "cublaslt_best", or empty
+  double baseline_us = 0;         // 0: none
+  double margin = 0;              // baseline_us / time_us − 1; 0 without a baseline
   std::vector<std::string> ties;  // "template config" of those within the noise, the winner not among them
-  int trials = 0;             // how many candidates were tried
+  int trials = 0;                 // how many candidates were tried
   Versions versions;
   std::int64_t unix_time = 0;
-  std::string origin;         // "tune", "import FILE", "preset"
+  std::string origin;  // "tune", "import FILE", "preset"
 };
 
 struct Miss {
@@ -109,8 +109,8 @@ struct Miss {
 struct StoredCubin {
   std::string key;  // KernelKey::digest()
   std::string cubin;
-  std::string description;  // template, config, target: for people
-  std::string resources;    // KernelResources as JSON
+  std::string description;           // template, config, target: for people
+  std::string resources;             // KernelResources as JSON
   std::vector<std::string> symbols;  // lowered names, in the order of the template's launches
 };
 
@@ -146,15 +146,15 @@ class Store {
   // The most frequent first.
   virtual std::vector<Miss> misses() = 0;
 
-  // Small facts that outlive a process, by name. The one there is: "nvrtc", the version kernels were last compiled with,
-  // so that a process whose kernels are all stored can name their keys without loading NVRTC.
+  // Small facts that outlive a process, by name. The one there is: "nvrtc", the version kernels were last compiled
+  // with, so that a process whose kernels are all stored can name their keys without loading NVRTC.
   virtual std::optional<std::string> find_fact(const std::string& name) = 0;
   virtual bool put_fact(const std::string& name, const std::string& value) = 0;
 };
 
 struct StoreOptions {
-  std::filesystem::path path;                 // empty: memory only
-  bool read_only = false;                     // open an existing file for reading, write nothing
+  std::filesystem::path path;  // empty: memory only
+  bool read_only = false;      // open an existing file for reading, write nothing
   std::chrono::milliseconds busy_timeout{2000};
   std::int64_t max_cubin_bytes = std::int64_t{2} << 30;  // least recently used cubins go first
 };

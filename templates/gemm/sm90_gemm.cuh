@@ -11,9 +11,10 @@
 //
 // The blocks of a cluster of CLUSTER_M × CLUSTER_N take neighbouring tiles; each loads its share of what they have in
 // common and multicasts it. wgmma is 64 rows high: with SWAP_AB the rows are B's columns, so that a small M costs what
-// it is worth and not 64, and the accumulators hold Dᵀ. Where tiles are few and K is long, several blocks share a tile's
-// K: the CLUSTER_K blocks of a cluster, which add up through distributed shared memory, or SPLIT blocks anywhere, which
-// write partial sums to a workspace for sm90_gemm_reduce to add up. Either way the order of addition is fixed.
+// it is worth and not 64, and the accumulators hold Dᵀ. Where tiles are few and K is long, several blocks share a
+// tile's K: the CLUSTER_K blocks of a cluster, which add up through distributed shared memory, or SPLIT blocks
+// anywhere, which write partial sums to a workspace for sm90_gemm_reduce to add up. Either way the order of addition is
+// fixed.
 #pragma once
 
 #include "ptx/setmaxnreg.cuh"

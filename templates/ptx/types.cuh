@@ -1,5 +1,6 @@
 // Integer names, the 16-bit float types and the opaque tensor map, so that no template needs a toolkit header.
-// bf16 and f16 are storage types: convert to float, compute, convert back. Source of the layouts: PTX ISA, "Fundamental Types".
+// bf16 and f16 are storage types: convert to float, compute, convert back. Source of the layouts: PTX ISA, "Fundamental
+// Types".
 #pragma once
 
 namespace kiln {

@@ -40,7 +40,7 @@ class GpuLab {
       : templates(template_folders),
         device(cuda::list_devices().at(0)),
         versions(current_versions()),
-        lock(device.uuid, std::chrono::minutes(2), nullptr),
+        lock(device.uuid, {.limit = std::chrono::minutes(2)}),
         compiler(find_helper({})),
         measurer(worker_options(std::move(template_folders))) {}
 

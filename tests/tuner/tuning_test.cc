@@ -109,7 +109,9 @@ TEST(TuningTest, AStoppedRunKeepsItsTrialsAndIsResumed) {
     // Only finalists are measured again.
     EXPECT_LE(touched.count(describe(trial.template_name, trial.config)), 1U);
   }
-  EXPECT_EQ(touched.size(), result.space_size - 5 + 3);
+  constexpr std::size_t kStored = 5;
+  constexpr std::size_t kFinalists = 5;
+  EXPECT_EQ(touched.size(), result.space_size - kStored + kFinalists);
 }
 
 TEST(TuningTest, TheIncumbentStaysUnlessItIsBeatenByMoreThanTheNoise) {

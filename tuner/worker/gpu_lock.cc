@@ -33,8 +33,7 @@ void write_holder(int fd) {
 
 }  // namespace
 
-GpuLock::GpuLock(const std::string& gpu_uuid, std::chrono::milliseconds limit,
-                 const std::function<void(const std::string&)>& waiting, const std::filesystem::path& folder) {
+GpuLock::GpuLock(const std::string& gpu_uuid, const Wait& wait, const std::filesystem::path& folder) {
   const std::filesystem::path path = folder / ("kiln-" + gpu_uuid + ".lock");
   // Every user of the machine takes the same lock, so anyone may open the file; it holds nothing worth protecting.
   fd_ = open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0666);
@@ -42,7 +41,7 @@ GpuLock::GpuLock(const std::string& gpu_uuid, std::chrono::milliseconds limit,
   if (fd_ < 0) throw Error(ErrorCode::io, fmt::format("cannot open {}: {}", path.string(), std::strerror(errno)));
   static_cast<void>(fchmod(fd_, 0666) == 0);
 
-  const auto end = std::chrono::steady_clock::now() + limit;
+  const auto end = std::chrono::steady_clock::now() + wait.limit;
   bool told = false;
   while (flock(fd_, LOCK_EX | LOCK_NB) != 0) {
     const int error = errno;
@@ -56,8 +55,12 @@ GpuLock::GpuLock(const std::string& gpu_uuid, std::chrono::milliseconds limit,
       throw Error(ErrorCode::io, fmt::format("GPU {} is in use by {} ({}); wait for it, or tune another GPU", gpu_uuid,
                                              holder, path.string()));
     }
-    if (!told && waiting) waiting(fmt::format("waiting for GPU {}: {} holds it", gpu_uuid, holder));
+    if (!told && wait.told) wait.told(fmt::format("waiting for GPU {}: {} holds it", gpu_uuid, holder));
     told = true;
+    if (wait.stop && wait.stop()) {
+      close(fd_);
+      throw Error(ErrorCode::interrupted, "stopped while waiting for GPU " + gpu_uuid);
+    }
     std::this_thread::sleep_for(std::chrono::milliseconds(50));
   }
   write_holder(fd_);

@@ -11,10 +11,15 @@ namespace kiln::tuner {
 
 class GpuLock {
  public:
-  // Waits up to `limit` for the lock; `waiting` is told once who holds it, and since when. `folder`: where the lock
-  // files are. Throws Error{io} naming holder and file when the limit passes or the file cannot be used.
-  GpuLock(const std::string& gpu_uuid, std::chrono::milliseconds limit,
-          const std::function<void(const std::string&)>& waiting,
+  struct Wait {
+    std::chrono::milliseconds limit{0};
+    std::function<void(const std::string&)> told = {};  // once, who holds the lock and since when
+    std::function<bool()> stop = {};                    // asked often; true gives up
+  };
+
+  // Waits for the lock as `wait` says. `folder`: where the lock files are. Throws Error{io} naming holder and file when
+  // the limit passes or the file cannot be used, Error{interrupted} when stopped.
+  GpuLock(const std::string& gpu_uuid, const Wait& wait,
           const std::filesystem::path& folder = std::filesystem::temp_directory_path());
   ~GpuLock();
   GpuLock(const GpuLock&) = delete;

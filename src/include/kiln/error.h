@@ -3,9 +3,9 @@
 // Immutable once built; safe to share between threads.
 #pragma once
 
-#include <source_location>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace kiln {
 
@@ -29,15 +29,25 @@ enum class ErrorCode {
 // The code's name as written above, e.g. "no_driver". Never fails.
 const char* to_string(ErrorCode code) noexcept;
 
+// Where in Kiln's source an error was raised. (SourcePlace, but for compilers that lack it.)
+struct SourcePlace {
+  const char* file = "";
+  int line = 0;
+  const char* function = "";
+  static constexpr SourcePlace current(const char* at_file = __builtin_FILE(), int at_line = __builtin_LINE(),
+                                       const char* in_function = __builtin_FUNCTION()) noexcept {
+    return {at_file, at_line, in_function};
+  }
+};
+
 class Error : public std::runtime_error {
  public:
-  explicit Error(ErrorCode code, const std::string& message,
-                 std::source_location where = std::source_location::current())
+  explicit Error(ErrorCode code, const std::string& message, SourcePlace where = SourcePlace::current())
       : std::runtime_error(message), code_(code), where_(where) {}
 
   // For a failed native call: `call` is its name ("cuLaunchKernelEx"), `native_code` what it returned.
   Error(ErrorCode code, const std::string& message, std::string call, int native_code,
-        std::source_location where = std::source_location::current())
+        SourcePlace where = SourcePlace::current())
       : std::runtime_error(message), code_(code), native_code_(native_code), call_(std::move(call)), where_(where) {}
 
   ErrorCode code() const noexcept { return code_; }
@@ -45,13 +55,13 @@ class Error : public std::runtime_error {
   int native_code() const noexcept { return native_code_; }
   // Empty when no native call was involved.
   const std::string& call() const noexcept { return call_; }
-  const std::source_location& where() const noexcept { return where_; }
+  const SourcePlace& where() const noexcept { return where_; }
 
  private:
   ErrorCode code_;
   int native_code_ = 0;
   std::string call_;
-  std::source_location where_;
+  SourcePlace where_;
 };
 
 }  // namespace kiln

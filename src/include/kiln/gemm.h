@@ -50,17 +50,17 @@ struct Gemm {
 };
 inline bool operator==(const Extent& a, const Extent& b) { return a.value == b.value && a.is_bound == b.is_bound; }
 
-// The problem a typed GEMM stands for; up_to(m) counts as m. A column-major D is solved as its transpose, so A and B may
-// come swapped. Throws Error{invalid_argument}.
+// The problem a typed GEMM stands for; up_to(m) counts as m. A column-major D is solved as its transpose, so A and B
+// may come swapped. Throws Error{invalid_argument}.
 Problem to_problem(const Gemm& gemm);
 
 // A GEMM ready to launch. Thread-safe; cheap to copy (shared state).
 class GemmOperation {
  public:
-  // D = alpha·A·B + beta·D on `stream`, in device pointers. D is not read when beta is 0. A null pointer is an error unless
-  // its matrix is empty. `workspace` of workspace_bytes(), or null: the operation keeps one per stream, allocated at the
-  // first call on it (so call once, or reserve(), before capturing a graph). Throws Error{invalid_argument},
-  // {launch_failed}.
+  // D = alpha·A·B + beta·D on `stream`, in device pointers. D is not read when beta is 0. A null pointer is an error
+  // unless its matrix is empty. `workspace` of workspace_bytes(), or null: the operation keeps one per stream,
+  // allocated at the first call on it (so call once, or reserve(), before capturing a graph). Throws
+  // Error{invalid_argument}, {launch_failed}.
   void operator()(Stream stream, const void* a, const void* b, void* d, float alpha = 1.0F, float beta = 0.0F,
                   void* workspace = nullptr) const;
   // The same for a GEMM prepared with m = up_to(…): 0 ≤ m ≤ the bound.

@@ -30,9 +30,9 @@ struct Problem {
 // Reads what canonical() writes. Throws Error{invalid_argument}.
 Problem parse_canonical_problem(std::string_view text);
 
-// Reads a person's "m=4096,n=4096,k=4096,dtype=bf16": names as the op has them (case does not matter), dtypes and choices
-// by name, `dtype` for every dtype at once, `align` for every operand at once. Nothing is checked against the op:
-// see kernel/op_spec.h. Throws Error{invalid_argument} naming the piece that cannot be read.
+// Reads a person's "m=4096,n=4096,k=4096,dtype=bf16": names as the op has them (case does not matter), dtypes and
+// choices by name, `dtype` for every dtype at once, `align` for every operand at once. Nothing is checked against the
+// op: see kernel/op_spec.h. Throws Error{invalid_argument} naming the piece that cannot be read.
 struct ProblemText {
   std::string op;
   std::map<std::string, std::string> fields;  // names in lower case, values as written

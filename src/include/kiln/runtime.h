@@ -1,5 +1,5 @@
-// The entry point for applications: one Runtime per device. Opens the cache and loads nothing else; kernels are loaded, and
-// compiled where no stored cubin serves, when an operation is prepared. Never tunes. Thread-safe.
+// The entry point for applications: one Runtime per device. Opens the cache and loads nothing else; kernels are loaded,
+// and compiled where no stored cubin serves, when an operation is prepared. Never tunes. Thread-safe.
 #pragma once
 
 #include <cstdint>

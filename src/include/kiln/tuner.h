@@ -1,5 +1,5 @@
-// Tuning from code: what `kiln tune` does. Candidates are compiled in a pool of processes and measured in a worker process
-// that may crash or hang without harm. Trials are stored as they end. One Tuner may run one tune() at a time.
+// Tuning from code: what `kiln tune` does. Candidates are compiled in a pool of processes and measured in a worker
+// process that may crash or hang without harm. Trials are stored as they end. One Tuner may run one tune() at a time.
 #pragma once
 
 #include <chrono>
@@ -18,36 +18,37 @@ namespace kiln {
 enum class SearchKind { automatic, exhaustive, random, evolve };
 
 struct TuneOptions {
-  std::string gpu;                  // UUID, index, or a profile's name ("h200"); empty: device 0
-  bool predict = false;             // compile and rank without measuring; implied by a profile name with no such GPU here
+  std::string gpu;       // UUID, index, or a profile's name ("h200"); empty: device 0
+  bool predict = false;  // compile and rank without measuring; implied by a profile name with no such GPU here
   SearchKind search = SearchKind::automatic;
-  std::chrono::milliseconds budget{0};      // for the whole run, hard; 0: none
-  int max_candidates = 24;                  // measured per problem (exhaustive: no limit)
-  bool resume = true;               // problems with a fresh decision, and trials already stored, are not measured again
-  bool cold = true;                 // rotate buffers over more than the L2 holds; false: one set, warm
+  std::chrono::milliseconds budget{0};  // for the whole run, hard; 0: none
+  int max_candidates = 24;              // measured per problem (exhaustive: no limit)
+  bool resume = true;  // problems with a fresh decision, and trials already stored, are not measured again
+  bool cold = true;    // rotate buffers over more than the L2 holds; false: one set, warm
   std::uint64_t seed = 1;
-  double noise = 0.02;              // a challenger must beat the incumbent by more than this
+  double noise = 0.02;  // a challenger must beat the incumbent by more than this
   std::chrono::milliseconds candidate_deadline{15'000};
-  std::vector<std::string> templates;       // only these; empty: all of the op
-  std::string baseline = "cublaslt_best";   // measured interleaved with the candidates where the library is found
-  std::filesystem::path helper;     // the `kiln` executable, for compile and measuring workers; empty: found beside this program
+  std::vector<std::string> templates;      // only these; empty: all of the op
+  std::string baseline = "cublaslt_best";  // measured interleaved with the candidates where the library is found
+  std::filesystem::path
+      helper;  // the `kiln` executable, for compile and measuring workers; empty: found beside this program
 };
 
 // One problem's outcome, in a form that leaks no internal type.
 struct TuneResult {
   Problem problem;
-  bool from_store = false;   // already tuned: nothing was measured
-  bool failed = false;       // nothing usable was found; `message` says why
+  bool from_store = false;  // already tuned: nothing was measured
+  bool failed = false;      // nothing usable was found; `message` says why
   std::string message;
   std::string template_name;
-  std::string config;        // text
-  bool measured = false;     // false: predicted
+  std::string config;     // text
+  bool measured = false;  // false: predicted
   double time_us = 0;
   double spread = 0;
-  double error = 0;          // relative Frobenius error
+  double error = 0;  // relative Frobenius error
   std::string baseline;
   double baseline_us = 0;
-  std::size_t space_size = 0;    // legal configurations over all templates
+  std::size_t space_size = 0;  // legal configurations over all templates
   int compiled = 0;
   int tried = 0;
   int failures = 0;

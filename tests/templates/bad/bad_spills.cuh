@@ -6,8 +6,7 @@ namespace kiln_test {
 
 // Keeps 64 values alive in at most 32 registers per thread.
 template <class C>
-__global__ void __launch_bounds__(1024, 2)
-    bad_spills(const typename C::x_t* x, typename C::x_t* y, kiln::int64_t n) {
+__global__ void __launch_bounds__(1024, 2) bad_spills(const typename C::x_t* x, typename C::x_t* y, kiln::int64_t n) {
   const kiln::int64_t i = kiln::int64_t{blockIdx.x} * blockDim.x + threadIdx.x;
   if (i >= n) return;
   float kept[64];

@@ -1,0 +1,293 @@
+#include "kernel/op_spec.h"
+
+#include <cmath>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "kernel/template_set.h"
+#include "tests/kernel/sample_template.h"
+#include "tests/message_of.h"
+
+namespace kiln {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+
+class OpSpecTest : public testing::Test {
+ protected:
+  OpSpec op = mix_op();
+  Problem given{.op = "mix", .dims = {{"M", 8}, {"N", 4}}, .dtypes = {{"x", bf16}}, .choices = {}, .alignments = {}};
+
+  std::string refusal() {
+    return message_of(ErrorCode::invalid_argument, [this] { static_cast<void>(complete(op, given)); });
+  }
+  Problem from_text(const std::string& text) { return problem_from_text(op, parse_problem_text("mix", text)); }
+  std::string text_refusal(const std::string& text) {
+    return message_of(ErrorCode::invalid_argument, [&] { static_cast<void>(from_text(text)); });
+  }
+};
+
+TEST_F(OpSpecTest, CompletingFillsInEveryDefault) {
+  const Problem problem = complete(op, given);
+  EXPECT_EQ(problem.canonical(), "mix M=8 N=4 ld=4 | x=bf16 y=bf16 | layout=row | align_x=16 align_y=16");
+}
+
+TEST_F(OpSpecTest, ADefaultMayReadDimsAndChoices) {
+  given.choices["layout"] = "col";
+  EXPECT_EQ(complete(op, given).dims.at("ld"), 8);
+}
+
+TEST_F(OpSpecTest, CompletingTwiceChangesNothing) {
+  const Problem once = complete(op, given);
+  EXPECT_EQ(complete(op, once), once);
+}
+
+TEST_F(OpSpecTest, WhatIsGivenIsKept) {
+  given.dims["ld"] = 100;
+  given.dtypes["y"] = f32;
+  given.choices["layout"] = "col";
+  given.alignments["y"] = 128;
+  const Problem problem = complete(op, given);
+  EXPECT_EQ(problem.dims.at("ld"), 100);
+  EXPECT_EQ(problem.dtypes.at("y"), f32);
+  EXPECT_EQ(problem.alignments.at("y"), 128);
+}
+
+TEST_F(OpSpecTest, TheProblemTakesTheOpsName) {
+  given.op = "";
+  EXPECT_EQ(complete(op, given).op, "mix");
+}
+
+TEST_F(OpSpecTest, ADTypeCopiesAnotherThroughItsMap) {
+  given.dtypes["x"] = f16;
+  EXPECT_EQ(complete(op, given).dtypes.at("y"), f32);
+  given.dtypes["x"] = f32;
+  EXPECT_EQ(complete(op, given).dtypes.at("y"), f32);
+}
+
+TEST_F(OpSpecTest, AMissingDimIsNamedWithItsRange) {
+  given.dims.erase("M");
+  EXPECT_THAT(refusal(), HasSubstr("op mix needs dim 'M', an integer ≥ 1"));
+}
+
+TEST_F(OpSpecTest, ADimBelowItsMinimumIsNamedWithItsValue) {
+  given.dims["M"] = 0;
+  EXPECT_THAT(refusal(), HasSubstr("op mix: M is 0; it must be at least 1"));
+  given.dims["M"] = -5;
+  EXPECT_THAT(refusal(), HasSubstr("M is -5"));
+}
+
+TEST_F(OpSpecTest, AMissingDTypeIsNamedWithThoseAllowed) {
+  given.dtypes.clear();
+  EXPECT_THAT(refusal(), HasSubstr("op mix needs dtype 'x', one of bf16, f16, f32"));
+}
+
+TEST_F(OpSpecTest, ADTypeOutsideTheListIsRefusedEvenWhenCopied) {
+  given.dtypes["y"] = f16;
+  EXPECT_THAT(refusal(), HasSubstr("dtype y is f16; allowed are bf16, f32"));
+  given.dtypes = {{"x", DType::i8}};
+  EXPECT_THAT(refusal(), HasSubstr("dtype x is i8; allowed are bf16, f16, f32"));
+}
+
+TEST_F(OpSpecTest, AChoiceOutsideTheListIsRefused) {
+  given.choices["layout"] = "diagonal";
+  EXPECT_THAT(refusal(), HasSubstr("layout is 'diagonal'; allowed are row, col"));
+}
+
+TEST_F(OpSpecTest, UnknownNamesAreRefusedWithTheirNearestNeighbours) {
+  given.dims["Mm"] = 1;
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("has no dim 'Mm'; did you mean 'M'"), HasSubstr("it has M, N, ld")));
+  given.dims.erase("Mm");
+  given.dtypes["z"] = bf16;
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("has no dtype 'z'"), HasSubstr("it has x, y")));
+  given.dtypes.erase("z");
+  given.choices["layuot"] = "row";
+  EXPECT_THAT(refusal(), HasSubstr("did you mean 'layout'?"));
+  given.choices.clear();
+  given.alignments["q"] = 16;
+  EXPECT_THAT(refusal(), HasSubstr("has no operand 'q'"));
+}
+
+TEST_F(OpSpecTest, AlignmentsArePowersOfTwoFromTheElementTo256) {
+  for (const int legal : {2, 4, 16, 256}) {
+    given.alignments["x"] = legal;
+    EXPECT_NO_THROW(static_cast<void>(complete(op, given))) << legal;
+  }
+  for (const int illegal : {-16, 0, 1, 3, 24, 512}) {
+    given.alignments["x"] = illegal;
+    EXPECT_THAT(refusal(), AllOf(HasSubstr("alignment of x is " + std::to_string(illegal) + " bytes"),
+                                 HasSubstr("powers of two from the element's 2 to 256")));
+  }
+}
+
+TEST_F(OpSpecTest, ABrokenRequirementSaysWhyAndWithWhichValues) {
+  given.dims["ld"] = 3;
+  EXPECT_THAT(refusal(),
+              AllOf(HasSubstr("the leading dimension must cover a row"), HasSubstr("N=4"), HasSubstr("ld=3")));
+}
+
+TEST_F(OpSpecTest, ADimTooLargeToComputeWithIsTheCallersError) {
+  given.dims["M"] = std::int64_t{1} << 60;
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("op mix"), HasSubstr("'M' is 1152921504606846976")));
+}
+
+TEST_F(OpSpecTest, ADefaultThatOverflowsIsTheCallersError) {
+  const std::shared_ptr<const OpSpec> gemm = TemplateSet().find_op("gemm");
+  Problem huge{.op = "gemm",
+               .dims = {{"M", std::int64_t{1} << 30}, {"N", 1}, {"K", std::int64_t{1} << 30}},
+               .dtypes = {{"a", bf16}},
+               .choices = {},
+               .alignments = {}};
+  EXPECT_THAT(message_of(ErrorCode::invalid_argument, [&] { static_cast<void>(complete(*gemm, huge)); }),
+              AllOf(HasSubstr("op gemm"), HasSubstr("2^53")));
+}
+
+TEST_F(OpSpecTest, TextNamesAreReadWhateverTheirCase) {
+  EXPECT_EQ(from_text("m=8,n=4,X=bf16,LAYOUT=col,LD=9,align_y=64").canonical(),
+            "mix M=8 N=4 ld=9 | x=bf16 y=bf16 | layout=col | align_x=16 align_y=64");
+}
+
+TEST_F(OpSpecTest, TextMayGiveAllDTypesAndAlignmentsAtOnce) {
+  EXPECT_EQ(from_text("m=8,n=4,dtype=f16,align=32").canonical(),
+            "mix M=8 N=4 ld=4 | x=f16 y=f32 | layout=row | align_x=32 align_y=32");
+}
+
+TEST_F(OpSpecTest, WhatIsGivenByNameWinsOverWhatIsGivenForAll) {
+  EXPECT_EQ(from_text("m=8,n=4,dtype=f32,y=bf16,align=32,align_x=8").canonical(),
+            "mix M=8 N=4 ld=4 | x=f32 y=bf16 | layout=row | align_x=8 align_y=32");
+}
+
+TEST_F(OpSpecTest, ADTypeForAllIsNotDroppedWhereEveryDTypeHasADefault) {
+  op.dtypes[0].fallback = f32;
+  EXPECT_THAT(text_refusal("m=8,n=4,dtype=bf16"), AllOf(HasSubstr("every dtype has a default"), HasSubstr("x, y")));
+  EXPECT_EQ(from_text("m=8,n=4,x=bf16").dtypes.at("x"), bf16);
+}
+
+TEST_F(OpSpecTest, OperandsOfAnyCaseCanBeAligned) {
+  op.operands[0].name = "X";
+  EXPECT_EQ(from_text("m=8,n=4,x=bf16,align_x=64").alignments.at("X"), 64);
+}
+
+TEST_F(OpSpecTest, TextThatCannotBeReadIsNamed) {
+  EXPECT_THAT(text_refusal("m=8.5,n=4,x=bf16"), HasSubstr("M='8.5' is not a 64-bit integer"));
+  EXPECT_THAT(text_refusal("m=many,n=4,x=bf16"), HasSubstr("M='many'"));
+  EXPECT_THAT(text_refusal("m=99999999999999999999,n=4,x=bf16"), HasSubstr("M='99999999999999999999'"));
+  EXPECT_THAT(text_refusal("m=8,n=4,x=bf17"), AllOf(HasSubstr("x='bf17' is no dtype"), HasSubstr("bf16")));
+  EXPECT_THAT(text_refusal("m=8,n=4,dtype=half"), HasSubstr("dtype='half' is no dtype"));
+  EXPECT_THAT(text_refusal("m=8,n=4,x=bf16,layuot=col"), HasSubstr("knows no 'layuot'; did you mean 'layout'?"));
+  EXPECT_THAT(text_refusal("m=8,n=4,x=bf16,align_q=16"), HasSubstr("no operand 'q'"));
+}
+
+TEST_F(OpSpecTest, AnAlignmentOfMoreThan32BitsIsNotCutShort) {
+  EXPECT_THAT(text_refusal("m=8,n=4,x=bf16,align=4294967312"), HasSubstr("4294967312"));
+  EXPECT_THAT(text_refusal("m=8,n=4,x=bf16,align_x=4294967312"), HasSubstr("4294967312"));
+}
+
+TEST_F(OpSpecTest, BindingSetsExactlyTheSymbolsItPromises) {
+  Scope scope;
+  bind_problem(op, complete(op, given), scope);
+  std::vector<std::string> bound;
+  for (const auto& [name, value] : scope.values()) bound.push_back(name);
+  EXPECT_THAT(problem_symbols(op), testing::UnorderedElementsAreArray(bound));
+  EXPECT_EQ(scope.get("M"), 8);
+  EXPECT_EQ(scope.get("ld"), 4);
+  EXPECT_EQ(scope.get("sizeof_x"), 2);
+  EXPECT_EQ(scope.get("x_is_bf16"), 1);
+  EXPECT_EQ(scope.get("x_is_f16"), 0);
+  EXPECT_EQ(scope.get("layout_is_row"), 1);
+  EXPECT_EQ(scope.get("layout_is_col"), 0);
+  EXPECT_EQ(scope.get("align_x"), 16);
+}
+
+TEST_F(OpSpecTest, FlopsAndBytesFollowTheOp) {
+  given.dtypes["y"] = f32;
+  const Problem problem = complete(op, given);
+  EXPECT_EQ(flops(op, problem), 64);
+  EXPECT_EQ(bytes(op, problem), 32 * 6);
+}
+
+TEST_F(OpSpecTest, DistanceIsTheRootMeanSquareOfOctavesOverTheExtents) {
+  const Problem base = mix_problem(64, 64);
+  EXPECT_EQ(problem_distance(op, base, base), 0.0);
+  EXPECT_DOUBLE_EQ(*problem_distance(op, base, mix_problem(128, 128)), 1.0);
+  EXPECT_DOUBLE_EQ(*problem_distance(op, base, mix_problem(64, 128)), std::sqrt(0.5));
+  EXPECT_DOUBLE_EQ(*problem_distance(op, mix_problem(64, 128), base), std::sqrt(0.5));
+}
+
+TEST_F(OpSpecTest, StridesAndAlignmentsDoNotCountInTheDistance) {
+  const Problem base = mix_problem(64, 64);
+  Problem padded = base;
+  padded.dims["ld"] = 4096;
+  padded.alignments["x"] = 2;
+  EXPECT_EQ(problem_distance(op, base, padded), 0.0);
+}
+
+TEST_F(OpSpecTest, AnEmptyExtentIsAsFarAsOne) {
+  EXPECT_EQ(problem_distance(op, mix_problem(64, 0), mix_problem(64, 1)), 0.0);
+}
+
+TEST_F(OpSpecTest, OtherDTypesOrChoicesNeverAnswer) {
+  const Problem base = mix_problem(64, 64);
+  Problem other = base;
+  other.choices["layout"] = "col";
+  EXPECT_FALSE(problem_distance(op, base, other));
+  EXPECT_FALSE(problem_distance(op, base, mix_problem(64, 64, f32)));
+  other = base;
+  other.op = "mux";
+  EXPECT_FALSE(problem_distance(op, base, other));
+}
+
+TEST_F(OpSpecTest, AProblemOfAnEarlierFormOfTheOpNeverAnswers) {
+  const Problem base = mix_problem(64, 64);
+  Problem fewer = base;
+  fewer.dims.erase("N");
+  EXPECT_FALSE(problem_distance(op, base, fewer));
+  Problem renamed = base;
+  renamed.alignments.erase("y");
+  renamed.alignments["z"] = 16;
+  EXPECT_FALSE(problem_distance(op, base, renamed));
+}
+
+TEST(GemmOp, CompletesStridesForEachLayout) {
+  const std::shared_ptr<const OpSpec> gemm = TemplateSet().find_op("gemm");
+  Problem given{
+      .op = "gemm", .dims = {{"M", 3}, {"N", 5}, {"K", 7}}, .dtypes = {{"a", tf32}}, .choices = {}, .alignments = {}};
+  const Problem usual = complete(*gemm, given);
+  EXPECT_EQ(usual.canonical(),
+            "gemm K=7 M=3 N=5 batch=1 lda=7 ldb=7 ldd=5 stride_a=21 stride_b=35 stride_d=15 | a=tf32 b=tf32 d=f32 | "
+            "a_layout=row b_layout=col | align_a=16 align_b=16 align_d=16");
+  given.choices = {{"a_layout", "col"}, {"b_layout", "row"}};
+  const Problem other = complete(*gemm, given);
+  EXPECT_EQ(other.dims.at("lda"), 3);
+  EXPECT_EQ(other.dims.at("ldb"), 5);
+  EXPECT_EQ(other.dims.at("stride_a"), 21);
+}
+
+TEST(GemmOp, EmptyMatricesAreProblemsLikeOthers) {
+  const std::shared_ptr<const OpSpec> gemm = TemplateSet().find_op("gemm");
+  for (const char* dim : {"M", "N", "K", "batch"}) {
+    Problem given{.op = "gemm",
+                  .dims = {{"M", 8}, {"N", 8}, {"K", 8}, {"batch", 2}},
+                  .dtypes = {{"a", bf16}},
+                  .choices = {},
+                  .alignments = {}};
+    given.dims[dim] = 0;
+    EXPECT_EQ(flops(*gemm, complete(*gemm, given)), 0) << dim;
+  }
+}
+
+TEST(GemmOp, OverlappingMatricesOfDAreRefused) {
+  const std::shared_ptr<const OpSpec> gemm = TemplateSet().find_op("gemm");
+  const Problem given{.op = "gemm",
+                      .dims = {{"M", 8}, {"N", 8}, {"K", 8}, {"batch", 2}, {"stride_d", 63}},
+                      .dtypes = {{"a", bf16}},
+                      .choices = {},
+                      .alignments = {}};
+  EXPECT_THAT(message_of(ErrorCode::invalid_argument, [&] { static_cast<void>(complete(*gemm, given)); }),
+              AllOf(HasSubstr("must not overlap"), HasSubstr("stride_d=63")));
+}
+
+}  // namespace
+}  // namespace kiln
