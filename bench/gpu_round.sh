@@ -63,7 +63,12 @@ gpu_tests() {
     [[ -x $program ]] || continue
     found=1
     echo "== $(basename "$program")"
-    (cd "$here" && "$program" --gtest_brief=1 --gtest_filter="$tests") || code=1
+    (cd "$here" && "$program" --gtest_brief=1 --gtest_filter="$tests") 2>&1 | tee "$out/tests.part" || code=1
+    # A machine that should have a GPU and shows none must not look like success.
+    grep -q 'PASSED.* 0 tests' "$out/tests.part" && {
+      echo "no GPU test ran: all skipped themselves"
+      code=1
+    }
   done
   ((found)) || {
     echo "there is no GPU test program in $here/bin"
