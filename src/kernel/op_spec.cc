@@ -147,7 +147,8 @@ int read_alignment(const std::string& name, const std::string& text) {
   const std::int64_t value = read_dim(name, text);
   // What is allowed depends on the element: complete() says. Here nothing must be cut short.
   if (value < 0 || value > std::numeric_limits<int>::max()) {
-    throw Error(ErrorCode::invalid_argument, name + "=" + text + " is no alignment; allowed are powers of two up to 256");
+    throw Error(ErrorCode::invalid_argument,
+                name + "=" + text + " is no alignment; allowed are powers of two up to 256");
   }
   return static_cast<int>(value);
 }

@@ -69,7 +69,8 @@ std::vector<DTypeSpec> read_dtypes(TomlTable& op) {
       spec.values = source->values;
     }
     if (spec.fallback && std::find(spec.values.begin(), spec.values.end(), *spec.fallback) == spec.values.end()) {
-      manifest_error(entry->place_of("default"), "'" + std::string(to_string(*spec.fallback)) + "' is not among the values");
+      manifest_error(entry->place_of("default"),
+                     "'" + std::string(to_string(*spec.fallback)) + "' is not among the values");
     }
     dtypes.push_back(std::move(spec));
   }

@@ -92,8 +92,8 @@ struct Entry {
   TemplatePtr loaded{};
 };
 
-// Sets what the index needs to know of an entry, without checking the rest of its manifest. Returns the template's name,
-// or empty where the file has no `source` and so is no manifest.
+// Sets what the index needs to know of an entry, without checking the rest of its manifest. Returns the template's
+// name, or empty where the file has no `source` and so is no manifest.
 std::string read_heading(Entry& entry) {
   const toml::table parsed = parse_toml(entry.text, entry.file);
   TomlTable top(parsed, TomlPlace{entry.file, "", 0});
@@ -210,7 +210,8 @@ struct TemplateSet::Impl {
       // Every template of an op answers for the same problems, so an op has one form.
       if (embedded_text(op_file(t->manifest.op))) {
         manifest_error({entry.file, "op.name", 0},
-                       "'" + t->manifest.op + "' is built in; write op = \"" + t->manifest.op + "\" or choose another name");
+                       "'" + t->manifest.op + "' is built in; write op = \"" + t->manifest.op +
+                           "\" or choose another name");
       }
       t->op = std::make_shared<const OpSpec>(*t->manifest.inline_op);
     } else {
