@@ -98,7 +98,7 @@ std::vector<std::string> problem_symbols(const OpSpec& op);
 std::int64_t flops(const OpSpec& op, const Problem& problem);
 std::int64_t bytes(const OpSpec& op, const Problem& problem);
 
-// How unlike two problems are as far as tuning cares: root mean square of log2 ratios of the non-stride dims; empty
+// How unlike two problems are as far as tuning cares: root mean square of log2 ratios of the non-stride dims. Empty
 // when dtypes or choices differ (they never answer for each other), or one is of an earlier form of the op. `a` is
 // complete.
 std::optional<double> problem_distance(const OpSpec& op, const Problem& a, const Problem& b);

@@ -70,6 +70,10 @@ std::vector<DTypeSpec> read_dtypes(TomlTable& op) {
         manifest_error(entry->place_of("values"), "missing; list the dtypes, e.g. [\"bf16\", \"f16\"]");
       spec.values = source->values;
     }
+    if (spec.fallback && std::find(spec.values.begin(), spec.values.end(), *spec.fallback) == spec.values.end()) {
+      manifest_error(entry->place_of("default"),
+                     "'" + std::string(to_string(*spec.fallback)) + "' is not among the values");
+    }
     dtypes.push_back(std::move(spec));
   }
   return dtypes;
@@ -154,6 +158,9 @@ CheckSpec read_check(TomlTable& op, const OpSpec& spec) {
   check.reference = table->get_string("reference").value_or("");
   if (auto dtypes = table->get_table("reference_dtypes")) {
     for (const std::string& name : dtypes->keys()) {
+      const bool known = std::any_of(spec.dtypes.begin(), spec.dtypes.end(),
+                                     [&name](const DTypeSpec& dtype) { return dtype.name == name; });
+      if (!known) manifest_error(dtypes->place_of(name), "names no dtype of the op");
       check.reference_dtypes[name] = read_dtype(dtypes->require_string(name), dtypes->place_of(name));
     }
   }

@@ -147,13 +147,12 @@ struct TemplateSet::Impl {
   void index_folder(const fs::path& folder) {
     std::error_code error;
     std::vector<fs::path> files;
-    for (const auto& item : fs::recursive_directory_iterator(folder, error)) {
-      if (item.path().extension() == ".toml") files.push_back(item.path());
+    constexpr auto kOptions = fs::directory_options::skip_permission_denied;
+    for (fs::recursive_directory_iterator item(folder, kOptions, error), end; !error && item != end;
+         item.increment(error)) {
+      if (item->path().extension() == ".toml") files.push_back(item->path());
     }
-    if (error) {
-      log("kernel")->warn("template folder {} cannot be read: {}", folder.string(), error.message());
-      return;
-    }
+    if (error) log("kernel")->warn("template folder {} cannot be read: {}", folder.string(), error.message());
     std::sort(files.begin(), files.end());
     for (const fs::path& file : files) {
       const auto text = file_text(file);

@@ -38,8 +38,8 @@ class Lookup {
   };
   explicit Lookup(Context context);
 
-  // Throws Error{unsupported} when no template accepts the problem, or none has a legal configuration for it (each one's
-  // reason listed), and only then.
+  // Throws Error{unsupported} when no template accepts the problem, or none has a legal configuration for it (each
+  // one's reason listed), and only then.
   // `only_template`: consider no other (empty: all of the op).
   Answer find(const Problem& problem, const std::string& only_template = {}) const;
 

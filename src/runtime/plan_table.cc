@@ -33,7 +33,7 @@ PlanTable::PlanTable(std::shared_ptr<RuntimeCore> core, std::shared_ptr<const Op
                                                  "; allowed are 1 to " + std::to_string(kMaxBound));
   }
   plans_ = std::vector<std::atomic<const Prepared*>>(static_cast<std::size_t>(bound_) + 1);
-  for (const std::int64_t last : breakpoints()) {
+  for (const std::int64_t last : breakpoints(spec->min.value_or(0))) {
     PreparedPtr prepared = prepare_problem(*core_, problem_at(last), only_template_);
     const auto& baked = prepared->answer.kernel_template->manifest.bake;
     if (std::find(baked.begin(), baked.end(), dim_) != baked.end()) {
@@ -45,14 +45,20 @@ PlanTable::PlanTable(std::shared_ptr<RuntimeCore> core, std::shared_ptr<const Op
   }
 }
 
-// Where configurations may change: powers of two, and every extent this problem has been tuned for.
-std::vector<std::int64_t> PlanTable::breakpoints() const {
+// Where configurations may change: powers of two, and every extent this problem has been tuned for; none below the dim's
+// minimum, which is no problem of the op.
+std::vector<std::int64_t> PlanTable::breakpoints(std::int64_t smallest) const {
   std::set<std::int64_t> points{bound_};
-  for (std::int64_t power = 1; power < bound_; power *= 2) points.insert(power);
+  for (std::int64_t power = 1; power < bound_; power *= 2) {
+    if (power >= smallest) points.insert(power);
+  }
   const Problem largest = problem_at(bound_);
   for (const Decision& decision : core_->store->decisions(op_->name, core_->hardware_class)) {
     const auto it = decision.problem.dims.find(dim_);
-    if (it == decision.problem.dims.end() || it->second < 1 || it->second > bound_) continue;
+    if (it == decision.problem.dims.end() || it->second < std::max<std::int64_t>(1, smallest) ||
+        it->second > bound_) {
+      continue;
+    }
     if (decision.problem == problem_at(it->second)) points.insert(it->second);
   }
   return {points.begin(), points.end()};

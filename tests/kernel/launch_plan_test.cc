@@ -148,7 +148,8 @@ TEST_F(LaunchPlanTest, AStructIsLaidOutAsCxxLaysItOut) {
   const PlannedLaunch planned = launch_of(R"(grid = 1
 block = 1
 args = [{ value = 7, type = "i32" }, { struct = [{ value = "0 - M", type = "i32" }, { value = "M * 5000000000" },
-        { value = 4294967295, type = "u32" }, { pointer = "y" }, { scalar = "alpha" }] }, { value = 9, type = "i32" }])");
+        { value = 4294967295, type = "u32" }, { pointer = "y" }, { scalar = "alpha" }] },
+        { value = 9, type = "i32" }])");
   ASSERT_THAT(planned.argument_offsets, ElementsAre(0U, 8U, 8U + sizeof(Inner)));
   EXPECT_EQ(planned.arguments.size(), 8 + sizeof(Inner) + 4);
   EXPECT_EQ(read_at<std::int32_t>(planned, 0), 7);
@@ -164,7 +165,8 @@ args = [{ value = 7, type = "i32" }, { struct = [{ value = "0 - M", type = "i32"
 TEST_F(LaunchPlanTest, AStructOfNarrowFieldsIsNotPaddedToEight) {
   const PlannedLaunch planned = launch_of(R"(grid = 1
 block = 1
-args = [{ struct = [{ value = 1, type = "i32" }, { value = 2, type = "u32" }, { scalar = "alpha" }] }, { value = 3, type = "u32" }])");
+args = [{ struct = [{ value = 1, type = "i32" }, { value = 2, type = "u32" }, { scalar = "alpha" }] },
+        { value = 3, type = "u32" }])");
   EXPECT_THAT(planned.argument_offsets, ElementsAre(0U, 12U));
   EXPECT_EQ(planned.arguments.size(), 16U);
   EXPECT_EQ(planned.patches.at(0).offset, 8U);
@@ -197,7 +199,8 @@ box = [8]
 )";
   const PlannedLaunch planned = launch_of(R"(grid = 1
 block = 1
-args = [{ pointer = "y" }, { scalar = "alpha" }, { scalar = "count" }, { workspace = "b" }, { map = "m" }, { map = "w" }])");
+args = [{ pointer = "y" }, { scalar = "alpha" }, { scalar = "count" }, { workspace = "b" },
+        { map = "m" }, { map = "w" }])");
   ASSERT_EQ(planned.patches.size(), 6U);
   EXPECT_EQ(planned.patches[0].kind, Patch::Kind::pointer);
   EXPECT_EQ(planned.patches[0].index, 1);

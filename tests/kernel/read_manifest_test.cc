@@ -362,6 +362,16 @@ TEST_F(ReadOp, RolesDTypesAndKindsAreFromTheirLists) {
   EXPECT_THAT(refusal("\"f16\", \"f32\"]", "\"fp12\"]"), HasSubstr("'fp12' is no dtype; allowed: f32, tf32"));
 }
 
+TEST_F(ReadOp, ADTypesDefaultIsAmongItsValues) {
+  EXPECT_THAT(refusal("default = \"=x\"", "default = \"i8\""),
+              AllOf(HasSubstr("op.dtypes.y.default"), HasSubstr("'i8' is not among the values")));
+}
+
+TEST_F(ReadOp, TheReferencesDTypesAreTheOps) {
+  EXPECT_THAT(refusal("reference = ", "reference_dtypes = { z = \"f32\" }\nreference = "),
+              HasSubstr("op.check.reference_dtypes.z: names no dtype of the op"));
+}
+
 TEST_F(ReadOp, ASymbolOfTheDeviceIsNoNameForADim) {
   EXPECT_THAT(refusal("ld = {", "sm_count = { default = 1 }\nld = {"),
               AllOf(HasSubstr("sm_count"), HasSubstr("symbol of the device")));
