@@ -150,8 +150,9 @@ void UnpreparedCall(benchmark::State& state) {
 
 // The median over rounds is the figure to read; --benchmark_enable_random_interleaving=true takes them in turn.
 constexpr int kRounds = 10;
+constexpr int kBatchesPerRound = 100;
 void set_up(benchmark::internal::Benchmark* benchmark) {
-  benchmark->UseManualTime()->Repetitions(kRounds)->MinTime(0.1)->ReportAggregatesOnly();
+  benchmark->UseManualTime()->Repetitions(kRounds)->Iterations(kBatchesPerRound)->ReportAggregatesOnly();
 }
 BENCHMARK(RawDriverLaunch)->Apply(set_up);
 BENCHMARK(PreparedCall)->Apply(set_up);

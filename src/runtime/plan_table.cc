@@ -45,8 +45,8 @@ PlanTable::PlanTable(std::shared_ptr<RuntimeCore> core, std::shared_ptr<const Op
   }
 }
 
-// Where configurations may change: powers of two, and every extent this problem has been tuned for; none below the dim's
-// minimum, which is no problem of the op.
+// Where configurations may change: powers of two, and every extent this problem has been tuned for; none below the
+// dim's minimum, which is no problem of the op.
 std::vector<std::int64_t> PlanTable::breakpoints(std::int64_t smallest) const {
   std::set<std::int64_t> points{bound_};
   for (std::int64_t power = 1; power < bound_; power *= 2) {
@@ -55,8 +55,7 @@ std::vector<std::int64_t> PlanTable::breakpoints(std::int64_t smallest) const {
   const Problem largest = problem_at(bound_);
   for (const Decision& decision : core_->store->decisions(op_->name, core_->hardware_class)) {
     const auto it = decision.problem.dims.find(dim_);
-    if (it == decision.problem.dims.end() || it->second < std::max<std::int64_t>(1, smallest) ||
-        it->second > bound_) {
+    if (it == decision.problem.dims.end() || it->second < std::max<std::int64_t>(1, smallest) || it->second > bound_) {
       continue;
     }
     if (decision.problem == problem_at(it->second)) points.insert(it->second);

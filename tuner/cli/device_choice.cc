@@ -48,7 +48,8 @@ std::optional<Target> parse_target(const std::string& arch) {
   const char* const end = arch.data() + arch.size();
   const auto [rest, error] = std::from_chars(begin, end, target.cc);
   const std::string suffix(rest, end);
-  if (error != std::errc{} || target.cc < 10 || (!suffix.empty() && suffix != "a" && suffix != "f")) return std::nullopt;
+  if (error != std::errc{} || target.cc < 10 || (!suffix.empty() && suffix != "a" && suffix != "f"))
+    return std::nullopt;
   return target;
 }
 
