@@ -61,6 +61,11 @@ CUkernel Library::kernel(const std::string& symbol) const {
 }
 
 void allow_dynamic_shared(CUkernel kernel, int bytes, CUdevice device) {
+  // Only ever raised: another plan may launch the same kernel with more.
+  int allowed = 0;
+  check(driver().cuKernelGetAttribute(&allowed, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, kernel, device),
+        "cuKernelGetAttribute");
+  if (bytes <= allowed) return;
   check(driver().cuKernelSetAttribute(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, bytes, kernel, device),
         "cuKernelSetAttribute");
 }

@@ -25,7 +25,7 @@ class Library {
   CUlibrary library_ = nullptr;
 };
 
-// Lets `kernel` use `bytes` of dynamic shared memory on `device`; needed above 48 KiB.
+// Lets `kernel` use at least `bytes` of dynamic shared memory on `device`; needed above 48 KiB.
 void allow_dynamic_shared(CUkernel kernel, int bytes, CUdevice device);
 // Lets `kernel` be launched on `device` in clusters of more than 8 blocks, which not every GPU of an architecture can.
 void allow_large_clusters(CUkernel kernel, CUdevice device);

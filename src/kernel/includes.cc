@@ -1,17 +1,42 @@
 #include "kernel/includes.h"
 
-#include <regex>
+#include <algorithm>
 #include <sstream>
+#include <string_view>
 #include <utility>
 
 #include "kiln/error.h"
 
 namespace kiln {
+namespace {
+
+struct Include {
+  std::string name;
+  bool quoted = false;
+};
+
+// What `line` includes, or empty. By hand, since compiling the regular expression costs a query a fifth of its time.
+std::optional<Include> include_of(std::string_view line) {
+  const auto skip = [&line](std::string_view what) {
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    if (!line.starts_with(what)) return false;
+    line.remove_prefix(what.size());
+    return true;
+  };
+  if (!skip("#") || !skip("include")) return std::nullopt;
+  line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+  if (line.empty() || (line.front() != '"' && line.front() != '<')) return std::nullopt;
+  const bool quoted = line.front() == '"';
+  const auto end = line.find(quoted ? '"' : '>', 1);
+  if (end == std::string_view::npos) return std::nullopt;
+  return Include{std::string(line.substr(1, end - 1)), quoted};
+}
+
+}  // namespace
 
 IncludeSet collect_includes(const std::string& name,
                             const std::function<std::optional<std::string>(const std::string&)>& read,
                             const std::string& searched) {
-  static const std::regex kInclude(R"(^\s*#\s*include\s*(["<])([^">]+)[">])");
   IncludeSet set;
   std::vector<std::pair<std::string, std::string>> pending{{name, "the manifest's source"}};  // name, included by
   while (!pending.empty()) {
@@ -24,14 +49,12 @@ IncludeSet collect_includes(const std::string& name,
     }
     std::istringstream lines(*text);
     for (std::string line; std::getline(lines, line);) {
-      // Nearly every line is not a directive, and the expression is slow to say so.
-      if (const auto first = line.find_first_not_of(" \t"); first == std::string::npos || line[first] != '#') continue;
-      std::smatch match;
-      if (!std::regex_search(line, match, kInclude)) continue;
-      if (match[1] == "<") {
-        set.system.push_back(match[2]);
+      const auto include = include_of(line);
+      if (!include) continue;
+      if (include->quoted) {
+        pending.emplace_back(include->name, "included by " + current);
       } else {
-        pending.emplace_back(match[2], "included by " + current);
+        set.system.push_back(include->name);
       }
     }
     set.headers.emplace(current, std::move(*text));

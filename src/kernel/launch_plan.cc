@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "cuda/driver.h"
+#include "cuda/library.h"
 #include "cuda/tensor_map.h"
 #include "kernel/config_scope.h"
 #include "kiln/error.h"
@@ -334,6 +335,17 @@ void launch_one(const PlannedLaunch& launch, CUkernel kernel, std::span<const CU
 LaunchPlan build_plan(const KernelTemplate& t, const std::vector<LaunchSpec>& launches, const Problem& problem,
                       const Config& config, const cuda::DeviceInfo& device, EncodeMaps encode) {
   return PlanBuilder(t, problem, config, device, encode).build(launches);
+}
+
+void allow_resources(const LaunchPlan& plan, std::span<const CUkernel> kernels, CUdevice device) {
+  constexpr unsigned kPortableCluster = 8;
+  for (const PlannedLaunch& launch : plan.launches) {
+    const CUkernel kernel = kernels[launch.kernel_index];
+    cuda::allow_dynamic_shared(kernel, static_cast<int>(launch.shared_bytes), device);
+    if (launch.cluster[0] * launch.cluster[1] * launch.cluster[2] > kPortableCluster) {
+      cuda::allow_large_clusters(kernel, device);
+    }
+  }
 }
 
 void run(const LaunchPlan& plan, std::span<const CUkernel> kernels, std::span<const CUdeviceptr> pointers,

@@ -56,6 +56,10 @@ enum class EncodeMaps { no, yes };
 LaunchPlan build_plan(const KernelTemplate& t, const std::vector<LaunchSpec>& launches, const Problem& problem,
                       const Config& config, const cuda::DeviceInfo& device, EncodeMaps encode);
 
+// Opts every kernel in to what its launches need of `device`: dynamic shared memory, clusters of more than 8 blocks.
+// `kernels` as for run(). Throws Error{launch_failed}.
+void allow_resources(const LaunchPlan& plan, std::span<const CUkernel> kernels, CUdevice device);
+
 // A scalar as it is written into the argument bytes.
 union ScalarValue {
   float f32;

@@ -45,30 +45,61 @@ const char* to_string(Rung rung) noexcept {
 class Lookup::Descent {
  public:
   Descent(const Lookup& lookup, const Problem& problem, const std::string& only_template)
-      : lookup_(lookup), context_(lookup.context_), problem_(problem), op_(context_.templates->find_op(problem.op)) {
-    for (const TemplatePtr& t : context_.templates->of_op(problem.op)) {
-      if (!only_template.empty() && t->manifest.name != only_template) continue;
-      const std::string reason = rejection(*t, problem, context_.device);
-      if (reason.empty())
-        accepting_.push_back(t);
-      else
-        note(t->manifest.name + ": " + reason);
-    }
-    if (accepting_.empty()) {
-      throw Error(ErrorCode::unsupported, "no template of op " + problem.op + " takes " + problem.canonical() + " on " +
-                                              lookup.hardware_class_ + ": " + join(answer_.notes, "; "));
-    }
-  }
+      : lookup_(lookup),
+        context_(lookup.context_),
+        problem_(problem),
+        only_template_(only_template),
+        op_(context_.templates->find_op(problem.op)) {}
 
   Answer run() {
     const bool found = exact() || nearest_measured() || presets(0.0, Rung::preset) ||
-                       presets(kNearClassDistance, Rung::near_preset) || stored_prediction() || computed_prediction();
-    if (!found) fallback();
+                       presets(kNearClassDistance, Rung::near_preset) || stored_prediction();
+    if (!found) {
+      const std::vector<TemplatePtr> templates = accepting();
+      if (!computed_prediction(templates)) fallback(templates);
+    }
     return std::move(answer_);
   }
 
  private:
   void note(std::string text) { answer_.notes.push_back(std::move(text)); }
+
+  // Every template that takes the problem: what only the lowest rungs need, since reading a manifest takes
+  // milliseconds. Throws Error{unsupported} when there is none.
+  std::vector<TemplatePtr> accepting() {
+    std::vector<TemplatePtr> templates;
+    std::vector<std::string> reasons;
+    for (const TemplatePtr& t : context_.templates->of_op(problem_.op)) {
+      if (!only_template_.empty() && t->manifest.name != only_template_) continue;
+      const std::string reason = rejection(*t, problem_, context_.device);
+      if (reason.empty())
+        templates.push_back(t);
+      else
+        reasons.push_back(t->manifest.name + ": " + reason);
+    }
+    for (const std::string& reason : reasons) note(reason);
+    if (templates.empty()) {
+      throw Error(ErrorCode::unsupported, "no template of op " + problem_.op + " takes " + problem_.canonical() +
+                                              " on " + lookup_.hardware_class_ + ": " + join(reasons, "; "));
+    }
+    return templates;
+  }
+
+  // The template that a decision names, or null, having noted why it cannot serve.
+  TemplatePtr template_of(const Decision& decision, const std::string& who) {
+    try {
+      TemplatePtr t = context_.templates->find(decision.template_name);
+      const bool wanted = only_template_.empty() || only_template_ == decision.template_name;
+      const std::string reason = t->manifest.op != problem_.op ? "it is of op " + t->manifest.op
+                                 : wanted                      ? rejection(*t, problem_, context_.device)
+                                                               : "only " + only_template_ + " was asked for";
+      if (reason.empty()) return t;
+      note(who + " does not take this problem here: " + reason);
+    } catch (const Error& error) {
+      note(who + " does not take this problem here: " + error.what());
+    }
+    return nullptr;
+  }
 
   bool exact() {
     const auto decision = context_.store->find_decision(lookup_.hardware_class_, problem_);
@@ -131,9 +162,9 @@ class Lookup::Descent {
     return take(*stored_, Rung::predicted, "this problem, predicted by an earlier run");
   }
 
-  bool computed_prediction() {
+  bool computed_prediction(const std::vector<TemplatePtr>& templates) {
     double best = std::numeric_limits<double>::infinity();
-    for (const TemplatePtr& t : accepting_) {
+    for (const TemplatePtr& t : templates) {
       const Prediction prediction = predict_or_note(*t);
       if (prediction.us <= 0 || prediction.us >= best) continue;
       best = prediction.us;
@@ -164,8 +195,8 @@ class Lookup::Descent {
     return {};
   }
 
-  void fallback() {
-    for (const TemplatePtr& t : accepting_) {
+  void fallback(const std::vector<TemplatePtr>& templates) {
+    for (const TemplatePtr& t : templates) {
       const std::string reason = illegal_reason(*t, problem_, t->manifest.fallback, context_.device);
       if (!reason.empty()) {
         note("fallback: the default of " + t->manifest.name + " is not legal here: " + reason);
@@ -185,26 +216,21 @@ class Lookup::Descent {
   bool take(const Decision& decision, Rung rung, const std::string& source) {
     const std::string who =
         std::string(to_string(rung)) + ": " + decision.template_name + " " + to_text(decision.config);
-    const auto it = std::find_if(accepting_.begin(), accepting_.end(), [&decision](const TemplatePtr& t) {
-      return t->manifest.name == decision.template_name;
-    });
-    if (it == accepting_.end()) {
-      note(who + " does not take this problem here");
-      return false;
-    }
-    const std::string reason = illegal_reason(**it, problem_, decision.config, context_.device);
+    const TemplatePtr t = template_of(decision, who);
+    if (t == nullptr) return false;
+    const std::string reason = illegal_reason(*t, problem_, decision.config, context_.device);
     if (!reason.empty()) {
       note(who + " is not legal here: " + reason);
       return false;
     }
-    answer_.kernel_template = *it;
+    answer_.kernel_template = t;
     answer_.config = decision.config;
     answer_.rung = rung;
     answer_.source = source;
     answer_.expected_us =
         rung == Rung::exact_measured || source == "this problem" ? decision.time_us : scaled(decision);
     answer_.stale = decision.evidence == Evidence::measured && rung <= Rung::nearest_measured &&
-                    (decision.template_digest != (*it)->digest || versions_differ(decision.versions));
+                    (decision.template_digest != t->digest || versions_differ(decision.versions));
     answer_.decision = decision;
     return true;
   }
@@ -229,8 +255,8 @@ class Lookup::Descent {
   const Lookup& lookup_;
   const Context& context_;
   const Problem& problem_;
+  const std::string& only_template_;
   std::shared_ptr<const OpSpec> op_;
-  std::vector<TemplatePtr> accepting_;
   std::optional<Decision> stored_;
   Answer answer_;
 };

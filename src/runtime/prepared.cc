@@ -53,10 +53,7 @@ PreparedPtr prepare_answer(RuntimeCore& core, const Problem& problem, Answer ans
   prepared->plan = build_plan(t, t.manifest.launches, problem, answer.config, core.device, EncodeMaps::yes);
   if (!prepared->plan.launches.empty()) {
     prepared->kernels = core.kernels->get(t, problem, answer.config);
-    for (const PlannedLaunch& launch : prepared->plan.launches) {
-      cuda::allow_dynamic_shared(prepared->kernels->kernels[launch.kernel_index], static_cast<int>(launch.shared_bytes),
-                                 core.device.ordinal);
-    }
+    allow_resources(prepared->plan, prepared->kernels->kernels, core.device.ordinal);
   }
   prepared->answer = std::move(answer);
   return prepared;

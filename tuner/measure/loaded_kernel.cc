@@ -1,6 +1,5 @@
 #include "tuner/measure/loaded_kernel.h"
 
-#include <algorithm>
 
 #include "kiln/error.h"
 
@@ -15,15 +14,7 @@ LoadedKernel::LoadedKernel(const KernelTemplate& t, const std::vector<LaunchSpec
                                          " compiled kernels for " + std::to_string(launches.size()) + " launches");
   }
   for (const std::string& symbol : code.symbols) kernels_.push_back(library_.kernel(symbol));
-  // Two launches may share a kernel, which then needs the larger of their limits.
-  for (const PlannedLaunch& launch : plan_.launches) {
-    const CUkernel kernel = kernels_.at(launch.kernel_index);
-    unsigned bytes = 0;
-    for (const PlannedLaunch& other : plan_.launches) {
-      if (kernels_.at(other.kernel_index) == kernel) bytes = std::max(bytes, other.shared_bytes);
-    }
-    cuda::allow_dynamic_shared(kernel, static_cast<int>(bytes), cu_device);
-  }
+  allow_resources(plan_, kernels_, cu_device);
 }
 
 void LoadedKernel::launch(std::span<const CUdeviceptr> pointers, std::span<const ScalarValue> scalars,
