@@ -92,20 +92,21 @@ TEST(Answers, CompileRefusesAnIllegalConfiguration) {
 
 TEST(Answers, PredictiveTuningIsStoredAndAnswersLaterQueries) {
   const Machine machine;
+  // A GPU that no measured preset answers for.
   const Json tuned =
-      parsed(machine.kiln({"tune", "--gpu", "h200", "--problem", kProblem, "--candidates", "3", "--json"}));
+      parsed(machine.kiln({"tune", "--gpu", "l40s", "--problem", kProblem, "--candidates", "3", "--json"}));
   ASSERT_EQ(tuned.size(), 1U);
   EXPECT_FALSE(tuned[0]["failed"]);
   EXPECT_FALSE(tuned[0]["measured"]);
   EXPECT_GT(tuned[0]["compiled"].get<int>(), 0);
 
-  const Json answer = parsed(machine.kiln({"query", "--gpu", "h200", "--problem", kProblem, "--json"}));
+  const Json answer = parsed(machine.kiln({"query", "--gpu", "l40s", "--problem", kProblem, "--json"}));
   EXPECT_EQ(answer["rung"], "predicted");
   EXPECT_EQ(answer["template"], tuned[0]["template"]);
   ASSERT_TRUE(answer.contains("decision"));
 
   const Json again =
-      parsed(machine.kiln({"tune", "--gpu", "h200", "--problem", kProblem, "--candidates", "3", "--json"}));
+      parsed(machine.kiln({"tune", "--gpu", "l40s", "--problem", kProblem, "--candidates", "3", "--json"}));
   EXPECT_TRUE(again[0]["from_store"]);
   EXPECT_EQ(again[0]["config"], tuned[0]["config"]);
 }
