@@ -66,9 +66,10 @@ class IntegerParser : public mu::ParserBase {
  public:
   IntegerParser() {
     AddValIdent(&read_integer);
-    InitCharSets();
-    InitFun();
-    InitOprt();
+    // Qualified: a constructor calls its own class's anyway.
+    IntegerParser::InitCharSets();
+    IntegerParser::InitFun();
+    IntegerParser::InitOprt();
   }
 
   void InitCharSets() override {

@@ -299,7 +299,7 @@ void die_with_parent(int channel_fd) {
 
 std::filesystem::path self_executable() {
   std::error_code error;
-  const auto path = std::filesystem::read_symlink("/proc/self/exe", error);
+  auto path = std::filesystem::read_symlink("/proc/self/exe", error);
   if (error) throw Error(ErrorCode::io, "/proc/self/exe cannot be read: " + error.message());
   return path;
 }

@@ -74,8 +74,8 @@ Functions load() {
 }
 
 const Functions& functions() {
-  static const Functions api = load();
-  return api;
+  static const Functions kFunctions = load();
+  return kFunctions;
 }
 
 Device find_device(const std::string& uuid) {

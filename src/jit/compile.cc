@@ -108,7 +108,7 @@ std::string first_error(const std::string& log, const std::string& otherwise) {
   std::size_t begin = 0;
   while (begin < log.size()) {
     const std::size_t end = std::min(log.find('\n', begin), log.size());
-    const std::string line = log.substr(begin, end - begin);
+    std::string line = log.substr(begin, end - begin);
     if (line.find("error") != std::string::npos || line.find("fatal") != std::string::npos) return line;
     begin = end + 1;
   }

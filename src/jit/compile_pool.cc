@@ -130,7 +130,7 @@ class CompileWorker {
 
   CompileOutcome run(const CompileRequest& request) {
     try {
-      const CompileOutcome outcome = exchange(to_json(request));
+      CompileOutcome outcome = exchange(to_json(request));
       recycle();
       return outcome;
     } catch (const std::exception& error) {

@@ -94,24 +94,24 @@ std::string Problem::canonical() const {
 std::string Problem::digest() const { return sha256_hex(canonical()); }
 
 Problem parse_canonical_problem(std::string_view text) {
-  enum Section { kDims, kDTypes, kChoices, kAlignments };
+  enum Section { dims, dtypes, choices, alignments };
   const std::vector<std::string_view> pieces = split(text, ' ');
   Problem problem;
   if (!is_word(pieces[0])) refuse(text, "it does not start with the name of an op");
   problem.op = pieces[0];
 
-  int section = kDims;
+  int section = dims;
   for (std::size_t i = 1; i < pieces.size(); ++i) {
     const std::string_view piece = pieces[i];
     if (piece == "|") {
-      if (++section > kAlignments) refuse(text, "it has more than four parts");
+      if (++section > alignments) refuse(text, "it has more than four parts");
       continue;
     }
     const std::size_t equals = piece.find('=');
     if (equals == std::string_view::npos) refuse(text, "'" + std::string(piece) + "' is not name=value");
     std::string_view name = piece.substr(0, equals);
     const std::string_view value = piece.substr(equals + 1);
-    if (section == kAlignments) {
+    if (section == alignments) {
       if (!name.starts_with(kAlignPrefix)) refuse(text, "'" + std::string(piece) + "' is not align_<operand>=<bytes>");
       name.remove_prefix(kAlignPrefix.size());
     }
@@ -120,10 +120,10 @@ Problem parse_canonical_problem(std::string_view text) {
     bool added = false;
     const std::string key(name);
     switch (section) {
-      case kDims:
+      case dims:
         added = problem.dims.emplace(key, parse_integer<std::int64_t>(text, piece, value)).second;
         break;
-      case kDTypes: {
+      case dtypes: {
         const std::optional<DType> dtype = parse_dtype(value);
         if (!dtype) {
           refuse(text, "'" + std::string(piece) + "' names no dtype; there are " + std::string(dtype_names()));
@@ -131,16 +131,16 @@ Problem parse_canonical_problem(std::string_view text) {
         added = problem.dtypes.emplace(key, *dtype).second;
         break;
       }
-      case kChoices:
+      case choices:
         added = problem.choices.emplace(key, value).second;
         break;
-      case kAlignments:
+      case alignments:
         added = problem.alignments.emplace(key, parse_integer<int>(text, piece, value)).second;
         break;
     }
     if (!added) refuse(text, "'" + std::string(name) + "' is given twice");
   }
-  if (section != kAlignments) refuse(text, "it has fewer than four parts");
+  if (section != alignments) refuse(text, "it has fewer than four parts");
   return problem;
 }
 

@@ -22,7 +22,7 @@ bool is_arch(const std::string& arch) {
 }
 
 std::vector<std::string> read_arch(TomlTable& top) {
-  const auto arch = top.get_strings("arch");
+  auto arch = top.get_strings("arch");
   if (arch.empty())
     manifest_error(top.place_of("arch"), "missing; list architectures, e.g. [\"sm_80+\"] or [\"sm_90a\"]");
   for (const std::string& entry : arch) {

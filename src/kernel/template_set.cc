@@ -311,7 +311,7 @@ TemplatePtr TemplateSet::load(const std::filesystem::path& manifest_file) {
   if (entry.folder.empty()) entry.folder = ".";
   read_heading(entry);
   const std::lock_guard lock(impl_->mutex);
-  const TemplatePtr loaded = impl_->load(entry);
+  TemplatePtr loaded = impl_->load(entry);
   if (loaded->manifest.inline_op) impl_->ops[loaded->manifest.op] = loaded->op;
   impl_->entries[loaded->manifest.name] = std::move(entry);
   return loaded;

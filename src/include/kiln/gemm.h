@@ -15,6 +15,7 @@ struct Extent {
   bool is_bound = false;
   Extent() = default;
   Extent(std::int64_t exact) : value(exact) {}  // NOLINT(google-explicit-constructor): .m = 4096 should read so
+  bool operator==(const Extent&) const = default;
 };
 inline Extent up_to(std::int64_t bound) {
   Extent extent(bound);
@@ -48,7 +49,6 @@ struct Gemm {
 
   bool operator==(const Gemm&) const = default;
 };
-inline bool operator==(const Extent& a, const Extent& b) { return a.value == b.value && a.is_bound == b.is_bound; }
 
 // The problem a typed GEMM stands for; up_to(m) counts as m. A column-major D is solved as its transpose, so A and B
 // may come swapped. Throws Error{invalid_argument}.
