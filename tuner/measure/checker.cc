@@ -108,7 +108,7 @@ std::variant<double, Failure> Checker::check(const Launchable& candidate, double
     std::string fault = disturbed(c);
     if (fault.empty() && !workspace.intact(stream_)) fault = "wrote outside its workspace";
     if (!fault.empty()) return wrong(fault + describe_case(cases_[c]));
-    const std::variant<double, Failure> outcome = compare(c, tolerance);
+    std::variant<double, Failure> outcome = compare(c, tolerance);
     if (std::holds_alternative<Failure>(outcome)) return outcome;
     worst = std::max(worst, std::get<double>(outcome));
   }
