@@ -1,6 +1,5 @@
 #include "tuner/measure/loaded_kernel.h"
 
-
 #include "kiln/error.h"
 
 namespace kiln::tuner {
