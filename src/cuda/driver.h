@@ -11,25 +11,23 @@
 namespace kiln::cuda {
 
 // Every driver function Kiln calls, by its own name. X(name)
-#define KILN_CUDA_FUNCTIONS(X)                                                                                         \
-  X(cuInit)                                                                                                            \
-  X(cuDriverGetVersion)                                                                                                \
-  X(cuGetErrorName)                                                                                                    \
-  X(cuGetErrorString) X(cuDeviceGetCount) X(cuDeviceGet) X(cuDeviceGetName) X(cuDeviceGetUuid) X(cuDeviceGetAttribute) \
-      X(cuDeviceTotalMem) X(cuDeviceGetPCIBusId) X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease)              \
-          X(cuCtxGetCurrent) X(cuCtxSetCurrent) X(cuCtxPushCurrent) X(cuCtxPopCurrent) X(cuCtxGetDevice)               \
-              X(cuCtxSynchronize) X(cuMemAlloc) X(cuMemFree) X(cuMemAllocAsync) X(cuMemFreeAsync) X(cuMemGetInfo)      \
-                  X(cuMemcpyHtoD) X(cuMemcpyDtoH) X(cuMemcpyHtoDAsync) X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync)       \
-                      X(cuMemsetD8) X(cuMemsetD8Async) X(cuMemsetD32Async) X(cuLibraryLoadData) X(cuLibraryUnload)     \
-                          X(cuLibraryGetKernel) X(cuKernelGetFunction) X(cuKernelGetAttribute) X(cuKernelSetAttribute) \
-                              X(cuLaunchKernelEx) X(cuTensorMapEncodeTiled) X(cuTensorMapReplaceAddress)               \
-                                  X(cuOccupancyMaxActiveBlocksPerMultiprocessor) X(cuOccupancyMaxActiveClusters)       \
-                                      X(cuStreamCreate) X(cuStreamDestroy) X(cuStreamSynchronize) X(cuStreamQuery)     \
-                                          X(cuStreamIsCapturing) X(cuStreamBeginCapture) X(cuStreamEndCapture)         \
-                                              X(cuStreamGetCtx) X(cuGraphInstantiateWithFlags) X(cuGraphLaunch)        \
-                                                  X(cuGraphExecDestroy) X(cuGraphDestroy) X(cuEventCreate)             \
-                                                      X(cuEventDestroy) X(cuEventRecord) X(cuEventSynchronize)         \
-                                                          X(cuEventElapsedTime) X(cuPointerGetAttribute)
+// The formatter would indent a list of macro calls deeper at every pass.
+// clang-format off
+#define KILN_CUDA_FUNCTIONS(X) \
+  X(cuInit) X(cuDriverGetVersion) X(cuGetErrorName) X(cuGetErrorString) X(cuDeviceGetCount) X(cuDeviceGet) \
+  X(cuDeviceGetName) X(cuDeviceGetUuid) X(cuDeviceGetAttribute) X(cuDeviceTotalMem) X(cuDeviceGetPCIBusId) \
+  X(cuDevicePrimaryCtxRetain) X(cuDevicePrimaryCtxRelease) X(cuCtxGetCurrent) X(cuCtxSetCurrent) \
+  X(cuCtxPushCurrent) X(cuCtxPopCurrent) X(cuCtxGetDevice) X(cuCtxSynchronize) X(cuMemAlloc) X(cuMemFree) \
+  X(cuMemAllocAsync) X(cuMemFreeAsync) X(cuMemGetInfo) X(cuMemcpyHtoD) X(cuMemcpyDtoH) X(cuMemcpyHtoDAsync) \
+  X(cuMemcpyDtoHAsync) X(cuMemcpyDtoDAsync) X(cuMemsetD8) X(cuMemsetD8Async) X(cuMemsetD32Async) \
+  X(cuLibraryLoadData) X(cuLibraryUnload) X(cuLibraryGetKernel) X(cuKernelGetFunction) X(cuKernelGetAttribute) \
+  X(cuKernelSetAttribute) X(cuLaunchKernelEx) X(cuTensorMapEncodeTiled) X(cuTensorMapReplaceAddress) \
+  X(cuOccupancyMaxActiveBlocksPerMultiprocessor) X(cuOccupancyMaxActiveClusters) X(cuStreamCreate) \
+  X(cuStreamDestroy) X(cuStreamSynchronize) X(cuStreamQuery) X(cuStreamIsCapturing) X(cuStreamBeginCapture) \
+  X(cuStreamEndCapture) X(cuStreamGetCtx) X(cuGraphInstantiateWithFlags) X(cuGraphLaunch) X(cuGraphExecDestroy) \
+  X(cuGraphDestroy) X(cuEventCreate) X(cuEventDestroy) X(cuEventRecord) X(cuEventSynchronize) \
+  X(cuEventElapsedTime) X(cuPointerGetAttribute)
+// clang-format on
 
 struct Driver {
 #define KILN_DECLARE(name) decltype(&::name) name = nullptr;
