@@ -1,5 +1,5 @@
 // D[M,N] = alpha · A[M,K] · B[K,N] + beta · D for each matrix of a batch, on Hopper: TMA loads, wgmma, fp32
-// accumulators. A and B are bf16 or f16, either way round in memory; D is bf16, f16 or f32.
+// accumulators. A and B are bf16 or f16, either way round in memory, or tf32 with K contiguous; D is bf16, f16 or f32.
 //
 // A persistent block has one producer warpgroup and WARPGROUPS consumer warpgroups. It walks tiles of BM × BN; for each
 //
@@ -37,6 +37,7 @@ struct Sm90GemmArgs {
   int32_t m, n;
   tile::TileGrid grid;
   int32_t a_batched, b_batched;  // 0: every product of the batch takes the same matrix
+  int32_t prefetch;              // blocks of K that go to L2 while the grid before still runs
   float alpha, beta;
 };
 
@@ -71,19 +72,20 @@ struct Sm90GemmConfig {
   static constexpr int kClusterSize = kMulticastSize * kClusterK;
   static constexpr int kReleases = kTileWarpgroups * 4 * kMulticastSize;  // by each consumer warp of each block
 
-  // Two consumer warpgroups start with 168 registers a thread, too few for large tiles; one has 255 from the start.
-  // What the consumers take is what the producer gives: 40 + 2 · 232 = 3 · 168.
-  static constexpr bool kMovesRegisters = kWarpgroups == 2;
-  static constexpr int kProducerRegisters = 40;
-  static constexpr int kConsumerRegisters = 232;
+  // Two consumer warpgroups start with 168 registers a thread and three with 128, too few for large tiles; one has 255
+  // from the start. What the consumers take is what the producer gives: 40 + 2 · 232 = 3 · 168, 32 + 3 · 160 = 4 · 128.
+  static constexpr bool kMovesRegisters = kWarpgroups > 1;
+  static constexpr int kProducerRegisters = kWarpgroups == 2 ? 40 : 32;
+  static constexpr int kConsumerRegisters = kWarpgroups == 2 ? 232 : 160;
 
   static_assert(is_same<Input, typename C::b_t>, "A and B have one type");
-  static_assert(kWarpgroups == 1 || kWarpgroups == 2, "the register budget is laid out for one or two consumers");
+  static_assert(kWarpgroups >= 1 && kWarpgroups <= 3, "the register budget is laid out for up to three consumers");
   static_assert(!kPingpong || kWarpgroups == 2, "two consumers take turns");
   static_assert(kRows % (tile::kBlockRows * kTileWarpgroups) == 0, "each consumer takes whole wgmma blocks");
   static_assert(kClusterK == 1 || (kMulticastSize == 1 && kBuffers == 0 && !kPingpong),
                 "blocks that share a tile's K take one tile each and store it from registers");
-  static_assert(kBK % tile::kSlabK == 0, "a swizzled row has 64 elements");
+  static_assert(sizeof(Input) == 2 || (kAKContiguous && kBKContiguous), "wgmma takes tf32 with K contiguous only");
+  static_assert(kBK % tile::kSlabK<Input> == 0, "a swizzled row has 128 bytes");
   static_assert(kBM / kClusterN % (kAKContiguous ? 8 : 64) == 0,
                 "a multicast share of A must be whole swizzle patterns");
   static_assert(kBN / kClusterM % (kBKContiguous ? 8 : 64) == 0,
@@ -97,8 +99,9 @@ struct Sm90GemmStorage {
   using Chunk = tile::StoreChunk<typename Config::Output, Config::kColumns, Config::kSwap>;
   using Sum =
       tile::ClusterSumStorage<Config::kClusterK, Config::kWarpgroups * 4, Config::kBlocks * Config::kColumns / 2>;
-  static constexpr int kStageA = Config::kBM * Config::kBK * 2;
-  static constexpr int kStageB = Config::kBN * Config::kBK * 2;
+  static constexpr int kStageA = Config::kBM * Config::kBK * static_cast<int>(sizeof(typename Config::Input));
+  static constexpr int kStageB = Config::kBN * Config::kBK * static_cast<int>(sizeof(typename Config::Input));
+  static constexpr int kSteps = Config::kBK / tile::kSlabK<typename Config::Input> * tile::kSlabSteps;
   static constexpr int kRing = Config::kBuffers * Chunk::kBytes;  // of one consumer warpgroup
   static constexpr int kA = 0;
   static constexpr int kB = kA + Config::kStages * kStageA;
@@ -112,34 +115,41 @@ struct Sm90GemmStorage {
   static_assert(kBytes == C::smem_bytes, "the manifest and the kernel must agree on shared memory");
 };
 
-// Loads this block's share of an operand's tile, Extent × BK from `extent` on, for all `ctas` that share the tile.
-template <int Extent, int BK, int Shares, bool KContiguous>
-__device__ __forceinline__ void sm90_gemm_load(uint32_t stage, const TensorMap& map, uint32_t barrier, int32_t extent,
-                                               int32_t k, int32_t batch, uint32_t share, uint16_t ctas,
-                                               uint64_t policy) {
+// Calls visit(bytes into the stage, x, y) for each TMA box of this block's share of an operand's tile, Extent × BK from
+// `extent` on.
+template <class T, int Extent, int BK, int Shares, bool KContiguous, class Visit>
+__device__ __forceinline__ void sm90_gemm_for_each_box(int32_t extent, int32_t k, uint32_t share, Visit visit) {
   constexpr int kShare = Extent / Shares;
   constexpr int kBoxExtent = KContiguous ? kShare : 64;
-  const auto load = [&](uint32_t destination, int32_t x, int32_t y) {
-    if constexpr (Shares > 1) {
-      ptx::tma_load_multicast(destination, map, barrier, x, y, batch, ctas, policy);
-    } else {
-      ptx::tma_load(destination, map, barrier, x, y, batch, policy);
-    }
-  };
 #pragma unroll
-  for (int slab = 0; slab < BK / tile::kSlabK; ++slab) {
-    const int32_t slab_k = k + slab * tile::kSlabK;
+  for (int slab = 0; slab < BK / tile::kSlabK<T>; ++slab) {
+    const int32_t slab_k = k + slab * tile::kSlabK<T>;
 #pragma unroll
     for (int box = 0; box < kShare / kBoxExtent; ++box) {
       const int32_t row = share * kShare + box * kBoxExtent;
-      const uint32_t destination = stage + (slab * Extent + row) * tile::kSlabRowBytes;
+      const uint32_t offset = (slab * Extent + row) * tile::kSlabRowBytes;
       if constexpr (KContiguous) {
-        load(destination, slab_k, extent + row);
+        visit(offset, slab_k, extent + row);
       } else {
-        load(destination, extent + row, slab_k);
+        visit(offset, extent + row, slab_k);
       }
     }
   }
+}
+
+// Loads this block's share of an operand's tile for all `ctas` that share the tile.
+template <class T, int Extent, int BK, int Shares, bool KContiguous>
+__device__ __forceinline__ void sm90_gemm_load(uint32_t stage, const TensorMap& map, uint32_t barrier, int32_t extent,
+                                               int32_t k, int32_t batch, uint32_t share, uint16_t ctas,
+                                               uint64_t policy) {
+  sm90_gemm_for_each_box<T, Extent, BK, Shares, KContiguous>(
+      extent, k, share, [&](uint32_t offset, int32_t x, int32_t y) {
+        if constexpr (Shares > 1) {
+          ptx::tma_load_multicast(stage + offset, map, barrier, x, y, batch, ctas, policy);
+        } else {
+          ptx::tma_load(stage + offset, map, barrier, x, y, batch, policy);
+        }
+      });
 }
 
 // The index-th work of the grid, as far as it is this block's.
@@ -147,6 +157,18 @@ template <class C>
 __device__ __forceinline__ tile::TileWork sm90_gemm_work(const tile::TileGrid& grid, uint32_t index, uint32_t rank) {
   const tile::TileWork work = tile::work_at(grid, index);
   return C::CLUSTER_K == 1 ? work : tile::part_of(work, rank, C::CLUSTER_K);
+}
+
+// No copy may reach a block, and no release its barriers, before they are initialised: each thread of the cluster comes
+// by here before it does either. What it can find out first, it does first.
+template <class C>
+__device__ __forceinline__ void sm90_gemm_await_barriers() {
+  using Config = Sm90GemmConfig<C>;
+  if constexpr (Config::kClusterSize > 1) {
+    ptx::cluster_wait();
+  } else {
+    ptx::named_barrier_sync(0, Config::kThreads);
+  }
 }
 
 // One thread fills the ring for all tiles of this block.
@@ -179,7 +201,28 @@ __device__ __forceinline__ void sm90_gemm_produce(const TensorMap& map_a, const 
   const uint32_t works = tile::num_works(args.grid);
   uint32_t i = blockIdx.x / Config::kClusterSize;
   tile::TileWork work = sm90_gemm_work<C>(args.grid, i, rank);
+
+  // The grid before may still be writing A or B, so nothing can be read yet; but L2 is where its writes will arrive,
+  // and what memory holds of the first blocks of K can come that far meanwhile.
+  if (i < works) {
+    const int32_t m = (work.m * Config::kClusterM + rank_m) * Config::kBM;
+    const int32_t n = (work.n * Config::kClusterN + rank_n) * Config::kBN;
+    const int32_t end = min(work.k_end, work.k_begin + args.prefetch);
+#pragma unroll 1
+    for (int32_t k = work.k_begin; k < end; ++k) {
+      sm90_gemm_for_each_box<typename Config::Input, Config::kBM, Config::kBK, Config::kClusterN,
+                             Config::kAKContiguous>(m, k * Config::kBK, rank_n, [&](uint32_t, int32_t x, int32_t y) {
+        ptx::tma_prefetch(map_a, x, y, work.batch * args.a_batched);
+      });
+      sm90_gemm_for_each_box<typename Config::Input, Config::kBN, Config::kBK, Config::kClusterM,
+                             Config::kBKContiguous>(n, k * Config::kBK, rank_m, [&](uint32_t, int32_t x, int32_t y) {
+        ptx::tma_prefetch(map_b, x, y, work.batch * args.b_batched);
+      });
+    }
+  }
+  sm90_gemm_await_barriers<C>();
   ptx::griddepcontrol_wait();
+
   while (i < works) {
     const int32_t m = (work.m * Config::kClusterM + rank_m) * Config::kBM;
     const int32_t n = (work.n * Config::kClusterN + rank_n) * Config::kBN;
@@ -187,10 +230,10 @@ __device__ __forceinline__ void sm90_gemm_produce(const TensorMap& map_a, const 
       barriers.wait_empty(state);
       const uint32_t full = barriers.full(state.stage);
       ptx::mbarrier_arrive_expect_tx(full, Storage::kStageA + Storage::kStageB);
-      sm90_gemm_load<Config::kBM, Config::kBK, Config::kClusterN, Config::kAKContiguous>(
+      sm90_gemm_load<typename Config::Input, Config::kBM, Config::kBK, Config::kClusterN, Config::kAKContiguous>(
           shared + Storage::kA + state.stage * Storage::kStageA, map_a, full, m, k * Config::kBK,
           work.batch * args.a_batched, rank_n, ctas_a, policy_a);
-      sm90_gemm_load<Config::kBN, Config::kBK, Config::kClusterM, Config::kBKContiguous>(
+      sm90_gemm_load<typename Config::Input, Config::kBN, Config::kBK, Config::kClusterM, Config::kBKContiguous>(
           shared + Storage::kB + state.stage * Storage::kStageB, map_b, full, n, k * Config::kBK,
           work.batch * args.b_batched, rank_m, ctas_b, policy_b);
       state.advance();
@@ -218,7 +261,7 @@ __device__ __forceinline__ void sm90_gemm_consume(const TensorMap& map_d, typena
   tile::PipelineState<Config::kStages> state;
   // Barrier 0 is the block's; each warpgroup has one for its epilogue and one at which it awaits its turn.
   constexpr uint32_t kEpilogueBarrier = 1;
-  constexpr uint32_t kTurnBarrier = 3;
+  constexpr uint32_t kTurnBarrier = 4;
   constexpr uint32_t kTurnThreads = 2 * tile::kWarpgroupThreads;
 
   const auto release = [&](uint32_t stage) {
@@ -247,6 +290,7 @@ __device__ __forceinline__ void sm90_gemm_consume(const TensorMap& map_d, typena
     i += clusters;
   }
   tile::TileWork next = sm90_gemm_work<C>(args.grid, i, rank);
+  sm90_gemm_await_barriers<C>();
   ptx::griddepcontrol_wait();
 
   for (; i < works; i += clusters * kTurns) {
@@ -263,15 +307,15 @@ __device__ __forceinline__ void sm90_gemm_consume(const TensorMap& map_d, typena
       const uint64_t columns = columns_descriptor + tile::descriptor_offset(state.stage * kStageColumns);
       ptx::wgmma_fence();
 #pragma unroll
-      for (int step = 0; step < Config::kBK / 16; ++step) {
-        const int slab = step / 4;
+      for (int step = 0; step < Storage::kSteps; ++step) {
+        const int slab = step / tile::kSlabSteps;
 #pragma unroll
         for (int b = 0; b < kBlocks; ++b) {
           const uint64_t block_rows =
               rows + tile::descriptor_offset((slab * Config::kRows + b * tile::kBlockRows) * tile::kSlabRowBytes) +
-              tile::descriptor_k_step<Config::kRowsKContiguous>(step % 4);
+              tile::descriptor_k_step<Config::kRowsKContiguous>(step % tile::kSlabSteps);
           const uint64_t block_columns = columns + tile::descriptor_offset(slab * kColumns * tile::kSlabRowBytes) +
-                                         tile::descriptor_k_step<Config::kColumnsKContiguous>(step % 4);
+                                         tile::descriptor_k_step<Config::kColumnsKContiguous>(step % tile::kSlabSteps);
           // A tile's first product overwrites what the last tile left. Peeling that step instead costs compile time.
           ptx::wgmma<kColumns, typename Config::Input, !Config::kRowsKContiguous, !Config::kColumnsKContiguous>(
               accumulators[b], block_rows, block_columns, step > 0 || k > work.k_begin);
@@ -359,21 +403,17 @@ __global__ void __launch_bounds__(Sm90GemmConfig<C>::kThreads, 1)
     if constexpr (Config::kClusterK > 1) ptx::mbarrier_init(shared + Storage::kSumBarrier, Storage::Sum::kArrivals);
     tile::PipelineBarriers<Config::kStages>{shared + Storage::kBarriers}.initialize(Config::kReleases);
   }
-  // No copy may reach a block, and no release its barriers, before they are initialised.
-  if constexpr (Config::kClusterSize > 1) {
-    ptx::cluster_arrive_relaxed();
-    ptx::cluster_wait();
-  } else {
-    __syncthreads();
-  }
+  if constexpr (Config::kClusterSize > 1) ptx::cluster_arrive_relaxed();
   // All blocks of a persistent grid are resident, so the next grid can take no place from them. It waits for the end of
-  // this one before it touches memory, as producer and consumers do here once they know what to load and store.
+  // this one before it reads or writes memory, as producer and consumers do here once they know what to load and store.
   ptx::griddepcontrol_launch_dependents();
 
   if (warp < 4) {
     if constexpr (Config::kMovesRegisters) ptx::setmaxnreg_dec<Config::kProducerRegisters>();
     if (warp == 0 && ptx::elect_one()) {
       sm90_gemm_produce<C>(map_a, map_b, args, shared, rank);
+    } else {
+      sm90_gemm_await_barriers<C>();
     }
   } else {
     if constexpr (Config::kMovesRegisters) ptx::setmaxnreg_inc<Config::kConsumerRegisters>();

@@ -1,7 +1,7 @@
-// The asynchronous matrix product of a warpgroup (sm_90a): D[64,N] = A[64,16] · B[16,N] + D, fp32 accumulators.
-// A and B are read from shared memory through descriptors; tile/wgmma_operand.cuh makes them.
-// Of each 8 columns a thread holds four accumulators: row 16 · warp + lane / 4, columns 2 · (lane % 4) and the next,
-// then the same columns eight rows below.
+// The asynchronous matrix product of a warpgroup (sm_90a): D[64,N] = A[64,K] · B[K,N] + D, fp32 accumulators. K is 32
+// bytes of operand: 16 elements of bf16 or f16, or 8 of TF32. A and B are read from shared memory through descriptors;
+// tile/wgmma_operand.cuh makes them. Of each 8 columns a thread holds four accumulators: row 16 · warp + lane / 4,
+// columns 2 · (lane % 4) and the next, then the same columns eight rows below.
 #pragma once
 
 #include "ptx/types.cuh"
@@ -106,24 +106,35 @@ __device__ __forceinline__ void fence_registers(float (&registers)[Count]) {
                "}, %" #a ", %" #b ", p, 1, 1, %" #ta ", %" #tb ";\n}\n"                            \
                : KILN_REGISTERS_##n                                                                \
                : "l"(a_descriptor), "l"(b_descriptor), "r"(scale_d), "n"(TransposeA), "n"(TransposeB))
+// TF32 operands have K contiguous, and the instruction says nothing about it.
+#define KILN_WGMMA_ISSUE_TF32(n, a, b, p)                                                                    \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #p                                                       \
+               ", 0;\n"                                                                                      \
+               "wgmma.mma_async.sync.aligned.m64n" #n "k8.f32.tf32.tf32 {" KILN_NAMES_##n "}, %" #a ", %" #b \
+                                                                                          ", p, 1, 1;\n}\n"  \
+               : KILN_REGISTERS_##n                                                                          \
+               : "l"(a_descriptor), "l"(b_descriptor), "r"(scale_d))
 
 #define KILN_WGMMA(n, a, b, p, ta, tb)              \
   if constexpr (N == n) {                           \
     if constexpr (is_same<T, bf16>) {               \
       KILN_WGMMA_ISSUE(n, "bf16", a, b, p, ta, tb); \
-    } else {                                        \
+    } else if constexpr (is_same<T, f16>) {         \
       KILN_WGMMA_ISSUE(n, "f16", a, b, p, ta, tb);  \
+    } else {                                        \
+      KILN_WGMMA_ISSUE_TF32(n, a, b, p);            \
     }                                               \
   }
 
 // Issues one product; `scale_d` = 0 ignores what D held. TransposeA and TransposeB are 1 for an operand whose M or N is
 // contiguous, 0 where K is. Asynchronous: the accumulators are valid after commit and wait.
-// wgmma.mma_async.sync.aligned.m64nNk16.f32.{bf16,f16}.{bf16,f16}
+// wgmma.mma_async.sync.aligned.m64nNk16.f32.{bf16,f16}.{bf16,f16}, m64nNk8.f32.tf32.tf32
 template <int N, class T, int TransposeA, int TransposeB>
 __device__ __forceinline__ void wgmma(float (&d)[N / 2], uint64_t a_descriptor, uint64_t b_descriptor,
                                       int32_t scale_d) {
   static_assert(N % 8 == 0 && N >= 8 && N <= 256, "wgmma takes N = 8, 16, … 256");
-  static_assert(is_same<T, bf16> || is_same<T, f16>, "operands are bf16 or f16");
+  static_assert(is_same<T, bf16> || is_same<T, f16> || is_same<T, tf32>, "operands are bf16, f16 or tf32");
+  static_assert(!is_same<T, tf32> || (TransposeA == 0 && TransposeB == 0), "tf32 operands have K contiguous");
   // clang-format off
   KILN_WGMMA(8, 4, 5, 6, 7, 8)
   KILN_WGMMA(16, 8, 9, 10, 11, 12)
@@ -162,5 +173,6 @@ __device__ __forceinline__ void wgmma(float (&d)[N / 2], uint64_t a_descriptor, 
 
 #undef KILN_WGMMA
 #undef KILN_WGMMA_ISSUE
+#undef KILN_WGMMA_ISSUE_TF32
 
 }  // namespace kiln::ptx

@@ -93,13 +93,14 @@ __device__ __forceinline__ void store_block(float (&block)[N / 2], const Output<
 
 // How blocks of type T and N columns travel through shared memory: in chunks, each one or two TMA boxes with rows of
 // kRowBytes. A chunk is 64 rows × kColumns of the block; of a transposed block it is all of it, as N rows × 64 columns.
+// Rows of an odd number of 32 bytes meet the banks in pairs, well enough to go without a swizzle and in one piece.
 template <class T, int N, bool Transposed>
 struct StoreChunk {
   static constexpr int kRowElements = 128 / static_cast<int>(sizeof(T));
   static constexpr int kColumns = Transposed                    ? N
                                   : N % kRowElements == 0       ? kRowElements
                                   : N % (kRowElements / 2) == 0 ? kRowElements / 2
-                                                                : kRowElements / 4;
+                                                                : N;
   static_assert(Transposed || N % kColumns == 0, "chunks must cover the block");
   static constexpr int kRowBytes = Transposed ? 128 : kColumns * static_cast<int>(sizeof(T));
   static constexpr int kBoxRows = Transposed ? N : kBlockRows;
@@ -167,7 +168,7 @@ __device__ __forceinline__ void stage_chunk(float (&block)[N / 2], int index, ui
   }
 }
 
-// Issues the TMA stores of a chunk whose first element is D's (m, n), and closes their group. By one thread.
+// Issues the TMA stores of a chunk whose first element is D's (m, n). By one thread, which then closes their group.
 template <class Chunk>
 __device__ __forceinline__ void store_chunk(const TensorMap& map, uint32_t buffer, int32_t m, int32_t n,
                                             int32_t batch) {
@@ -175,35 +176,43 @@ __device__ __forceinline__ void store_chunk(const TensorMap& map, uint32_t buffe
   for (int box = 0; box < Chunk::kBoxes; ++box) {
     ptx::tma_store(map, buffer + box * Chunk::kBoxBytes, n + box * Chunk::kRowElements, m, batch);
   }
-  ptx::bulk_commit_group();
 }
 
 // Stores the blocks of a warpgroup through a ring of `Buffers` chunks at `ring`, which is this warpgroup's own. The
 // last stores are still under way on return, so that they overlap what follows; the next call waits where it must. The
 // blocks follow one another along D's rows, along its columns where Transposed; (m, n) is where the first one lies.
+// Chunks go out in batches, since each costs two barriers: all at once where the ring holds them, else half a ring, so
+// that one half is filled while the other is read.
 // NOTE: all 128 threads of the warpgroup call it, and barrier `barrier` must be theirs alone.
 template <int Buffers, int N, bool Transposed, class T, int Blocks>
 __device__ __forceinline__ void store_blocks(float (&blocks)[Blocks][N / 2], const TensorMap& map, uint32_t ring,
                                              uint32_t barrier, int32_t m, int32_t n, int32_t batch) {
   using Chunk = StoreChunk<T, N, Transposed>;
+  constexpr int kChunks = Blocks * Chunk::kPerBlock;
   // Then a chunk's buffer is a constant, and each call starts at the buffer used longest ago.
-  static_assert(Blocks * Chunk::kPerBlock % Buffers == 0, "the ring must divide the chunks of a tile");
+  static_assert(kChunks % Buffers == 0, "the ring must divide the chunks of a tile");
+  constexpr int kBatch = kChunks == Buffers || Buffers % 2 == 1 ? Buffers : Buffers / 2;
   const bool issuer = threadIdx.x % kWarpgroupThreads == 0;
 #pragma unroll
-  for (int b = 0; b < Blocks; ++b) {
+  for (int first = 0; first < kChunks; first += kBatch) {
+    if (issuer) ptx::bulk_wait_group_read<Buffers / kBatch - 1>();
+    ptx::named_barrier_sync(barrier, kWarpgroupThreads);
 #pragma unroll
-    for (int c = 0; c < Chunk::kPerBlock; ++c) {
-      const uint32_t buffer = ring + (b * Chunk::kPerBlock + c) % Buffers * Chunk::kBytes;
-      if (issuer) ptx::bulk_wait_group_read<Buffers - 1>();
-      ptx::named_barrier_sync(barrier, kWarpgroupThreads);
-      stage_chunk<N, Transposed, T>(blocks[b], c, buffer);
-      ptx::fence_proxy_async_shared();
-      ptx::named_barrier_sync(barrier, kWarpgroupThreads);
-      if (issuer) {
-        const int32_t at_m = Transposed ? m : m + b * kBlockRows;
-        const int32_t at_n = Transposed ? n + b * kBlockRows : n + c * Chunk::kColumns;
-        store_chunk<Chunk>(map, buffer, at_m, at_n, batch);
+    for (int i = first; i < first + kBatch; ++i) {
+      stage_chunk<N, Transposed, T>(blocks[i / Chunk::kPerBlock], i % Chunk::kPerBlock,
+                                    ring + i % Buffers * Chunk::kBytes);
+    }
+    ptx::fence_proxy_async_shared();
+    ptx::named_barrier_sync(barrier, kWarpgroupThreads);
+    if (issuer) {
+#pragma unroll
+      for (int i = first; i < first + kBatch; ++i) {
+        const int b = i / Chunk::kPerBlock;
+        const int c = i % Chunk::kPerBlock;
+        store_chunk<Chunk>(map, ring + i % Buffers * Chunk::kBytes, Transposed ? m : m + b * kBlockRows,
+                           Transposed ? n + b * kBlockRows : n + c * Chunk::kColumns, batch);
       }
+      ptx::bulk_commit_group();
     }
   }
 }
