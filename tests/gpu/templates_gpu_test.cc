@@ -176,8 +176,8 @@ INSTANTIATE_TEST_SUITE_P(Gemm, TemplatesGpuTest,
                          testing::Values(TemplateAndDType{"simt_gemm", f32}, TemplateAndDType{"simt_gemm", tf32},
                                          TemplateAndDType{"simt_gemm", f16}, TemplateAndDType{"simt_gemm", bf16},
                                          TemplateAndDType{"sm80_gemm", tf32}, TemplateAndDType{"sm80_gemm", f16},
-                                         TemplateAndDType{"sm80_gemm", bf16}, TemplateAndDType{"sm90_gemm", f16},
-                                         TemplateAndDType{"sm90_gemm", bf16}),
+                                         TemplateAndDType{"sm80_gemm", bf16}, TemplateAndDType{"sm90_gemm", tf32},
+                                         TemplateAndDType{"sm90_gemm", f16}, TemplateAndDType{"sm90_gemm", bf16}),
                          [](const auto& test) {
                            return std::string(test.param.template_name) + "_" +
                                   std::string(to_string(test.param.dtype));
