@@ -45,6 +45,17 @@ __device__ __forceinline__ void tma_load(uint32_t destination, const TensorMap& 
       : "memory");
 }
 
+// Loads the box at (x, y, z, w) and completes its bytes on `barrier`.
+// cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes
+__device__ __forceinline__ void tma_load(uint32_t destination, const TensorMap& map, uint32_t barrier, int32_t x,
+                                         int32_t y, int32_t z, int32_t w) {
+  asm volatile(
+      "cp.async.bulk.tensor.4d.shared::cluster.global.mbarrier::complete_tx::bytes"
+      " [%0], [%1, {%3, %4, %5, %6}], [%2];" ::"r"(destination),
+      "l"(reinterpret_cast<uint64_t>(&map)), "r"(barrier), "r"(x), "r"(y), "r"(z), "r"(w)
+      : "memory");
+}
+
 // The same to every block of the cluster whose bit is set in `ctas`, at the same place in each one's shared memory;
 // each one's own barrier counts the bytes.
 // cp.async.bulk.tensor.3d.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster.L2::cache_hint

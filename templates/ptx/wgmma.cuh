@@ -171,8 +171,56 @@ __device__ __forceinline__ void wgmma(float (&d)[N / 2], uint64_t a_descriptor, 
   // clang-format on
 }
 
+// As KILN_WGMMA_ISSUE with A in four registers, whose operands are a to a + 3.
+#define KILN_WGMMA_A_ISSUE(n, type, a0, a1, a2, a3, b, p, tb)                                      \
+  asm volatile("{\n.reg .pred p;\nsetp.ne.b32 p, %" #p                                             \
+               ", 0;\n"                                                                            \
+               "wgmma.mma_async.sync.aligned.m64n" #n "k16.f32." type "." type " {" KILN_NAMES_##n \
+               "}, {%" #a0 ", %" #a1 ", %" #a2 ", %" #a3 "}, %" #b ", p, 1, 1, %" #tb ";\n}\n"     \
+               : KILN_REGISTERS_##n                                                                \
+               : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "l"(b_descriptor), "r"(scale_d), "n"(TransposeB))
+
+#define KILN_WGMMA_A(n, a0, a1, a2, a3, b, p, tb)              \
+  if constexpr (N == n) {                                      \
+    if constexpr (is_same<T, bf16>) {                          \
+      KILN_WGMMA_A_ISSUE(n, "bf16", a0, a1, a2, a3, b, p, tb); \
+    } else {                                                   \
+      KILN_WGMMA_A_ISSUE(n, "f16", a0, a1, a2, a3, b, p, tb);  \
+    }                                                          \
+  }
+
+// The same with A in registers: a[0] holds row lane / 4 of its warp's 16 and columns 2 · (lane % 4) and the next, a[1]
+// the row eight below, a[2] and a[3] the columns eight further. Registers of A must not change before the wait.
+// wgmma.mma_async.sync.aligned.m64nNk16.f32.{bf16,f16}.{bf16,f16}
+template <int N, class T, int TransposeB>
+__device__ __forceinline__ void wgmma_a(float (&d)[N / 2], const uint32_t (&a)[4], uint64_t b_descriptor,
+                                        int32_t scale_d) {
+  static_assert(N % 16 == 0 && N >= 16 && N <= 256, "spelt for N = 16, 32, … 256");
+  static_assert(is_same<T, bf16> || is_same<T, f16>, "operands are bf16 or f16");
+  // clang-format off
+  KILN_WGMMA_A(16, 8, 9, 10, 11, 12, 13, 14)
+  KILN_WGMMA_A(32, 16, 17, 18, 19, 20, 21, 22)
+  KILN_WGMMA_A(48, 24, 25, 26, 27, 28, 29, 30)
+  KILN_WGMMA_A(64, 32, 33, 34, 35, 36, 37, 38)
+  KILN_WGMMA_A(80, 40, 41, 42, 43, 44, 45, 46)
+  KILN_WGMMA_A(96, 48, 49, 50, 51, 52, 53, 54)
+  KILN_WGMMA_A(112, 56, 57, 58, 59, 60, 61, 62)
+  KILN_WGMMA_A(128, 64, 65, 66, 67, 68, 69, 70)
+  KILN_WGMMA_A(144, 72, 73, 74, 75, 76, 77, 78)
+  KILN_WGMMA_A(160, 80, 81, 82, 83, 84, 85, 86)
+  KILN_WGMMA_A(176, 88, 89, 90, 91, 92, 93, 94)
+  KILN_WGMMA_A(192, 96, 97, 98, 99, 100, 101, 102)
+  KILN_WGMMA_A(208, 104, 105, 106, 107, 108, 109, 110)
+  KILN_WGMMA_A(224, 112, 113, 114, 115, 116, 117, 118)
+  KILN_WGMMA_A(240, 120, 121, 122, 123, 124, 125, 126)
+  KILN_WGMMA_A(256, 128, 129, 130, 131, 132, 133, 134)
+  // clang-format on
+}
+
 #undef KILN_WGMMA
 #undef KILN_WGMMA_ISSUE
+#undef KILN_WGMMA_A
+#undef KILN_WGMMA_A_ISSUE
 #undef KILN_WGMMA_ISSUE_TF32
 
 }  // namespace kiln::ptx

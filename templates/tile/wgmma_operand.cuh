@@ -16,12 +16,13 @@ inline constexpr int kSlabK = kSlabRowBytes / static_cast<int>(sizeof(T));  // K
 inline constexpr int kSlabSteps = kSlabRowBytes / 32;                       // products that a slab is good for
 inline constexpr int kSlabBoxBytes = 64 * 128;
 
-// `address` is a multiple of 1024. Source of the fields: PTX ISA, "Matrix Descriptor Format".
-template <bool KContiguous>
+// `address` is a multiple of 1024. BoxBytes is from box to box along an extent that is contiguous, where a slab's boxes
+// have another number of K rows than 64. Source of the fields: PTX ISA, "Matrix Descriptor Format".
+template <bool KContiguous, int BoxBytes = kSlabBoxBytes>
 __device__ __forceinline__ uint64_t operand_descriptor(uint32_t address) {
   constexpr uint64_t kSwizzle128 = 1ull << 62;
-  constexpr uint64_t kStrideBytes = 1024;                               // from one pattern to the next
-  constexpr uint64_t kLeadingBytes = KContiguous ? 16 : kSlabBoxBytes;  // from box to box; unused where K is contiguous
+  constexpr uint64_t kStrideBytes = 1024;                          // from one pattern to the next
+  constexpr uint64_t kLeadingBytes = KContiguous ? 16 : BoxBytes;  // unused where K is contiguous
   return kSwizzle128 | (kStrideBytes >> 4) << 32 | (kLeadingBytes >> 4) << 16 | (address & 0x3ffff) >> 4;
 }
 

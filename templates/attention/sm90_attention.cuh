@@ -1,0 +1,452 @@
+// O = softmax(scale · Q Kᵀ, masked) V, exactly, on Hopper: TMA loads, wgmma, the softmax in registers. Q, K and V are
+// bf16 or f16; sums are fp32.
+//
+// A persistent block has one producer warpgroup and WARPGROUPS consumer warpgroups. A tile is 64 · WARPGROUPS queries
+// of a head; each consumer has 64 of them and walks the keys they see, in blocks of BN from the last to the first:
+//
+//   producer (one thread)   Q of the tile; for each block of keys: wait empty → TMA loads K[BN,D], then V[BN,D_v]
+//   consumer warpgroup      S = Q Kᵀ of the next block and O += P V of this one are issued together; while the second
+//   still
+//                           runs, S becomes P: mask, row maximum, exponentials. Then O is scaled to the new maximum.
+//
+// P never leaves registers: it is an accumulator of the first product and the left operand of the second. With PINGPONG
+// the consumers issue their products in turn, so that one multiplies while another has its exponentials. NOTE: a key
+// behind the mask has the weight 0, but its V is multiplied all the same: infinities and NaN there come out.
+#pragma once
+
+#include "ptx/setmaxnreg.cuh"
+#include "ptx/shared_memory.cuh"
+#include "ptx/stmatrix.cuh"
+#include "ptx/sync.cuh"
+#include "ptx/tma.cuh"
+#include "ptx/wgmma.cuh"
+#include "tile/attention_problem.cuh"
+#include "tile/pipeline.cuh"
+#include "tile/softmax.cuh"
+#include "tile/swizzle.cuh"
+#include "tile/wgmma_operand.cuh"
+
+namespace kiln {
+
+// What one launch computes; the order is that of the manifest.
+struct Sm90AttentionArgs {
+  int64_t o_row, o_head, o_batch;
+  int32_t heads, kv_group;  // query heads; of them share one of keys
+  int32_t queries, keys;
+  int32_t window;
+  int32_t tiles_m, heads_batch;
+  int32_t section;  // heads walked together, so that what they read stays in L2
+  float scale, cap;
+};
+
+template <class C>
+struct Sm90AttentionConfig {
+  using Input = typename C::q_t;
+  using Output = typename C::o_t;
+  static constexpr int kWarpgroups = C::WARPGROUPS;
+  static constexpr int kRows = 64;  // queries of a consumer
+  static constexpr int kBM = kWarpgroups * kRows;
+  static constexpr int kBN = C::BN;
+  static constexpr int kStages = C::STAGES;
+  static constexpr int kSteps = (C::D + 15) / 16;           // products along D; what lies beyond it is loaded as zeros
+  static constexpr int kDSlabs = (C::D + 63) / 64;          // of 128 bytes along D
+  static constexpr int kColumns = (C::D_v + 15) / 16 * 16;  // of O as wgmma sees it
+  static constexpr int kDvBoxes = (C::D_v + 63) / 64;       // of 64 columns of V
+  static constexpr int kThreads = (1 + kWarpgroups) * 128;
+  static constexpr int kProducerRegisters = kWarpgroups == 1 ? 56 : kWarpgroups == 2 ? 24 : 32;
+  static constexpr int kConsumerRegisters = kWarpgroups == 1 ? 256 : kWarpgroups == 2 ? 240 : 160;
+  static constexpr bool kPingpong = C::PINGPONG != 0;
+  static_assert(is_same<Input, typename C::k_t> && is_same<Input, typename C::v_t>, "Q, K and V have one type");
+  static_assert(kBN % 16 == 0, "a step of the second product takes 16 keys");
+};
+
+// Dynamic shared memory, in bytes from its start.
+template <class C>
+struct Sm90AttentionStorage {
+  using Config = Sm90AttentionConfig<C>;
+  static constexpr int kQSlab = Config::kBM * tile::kSlabRowBytes;
+  static constexpr int kBlockSlab = Config::kBN * tile::kSlabRowBytes;  // of K, and a box of V
+  static constexpr int kQ = 0;
+  // O leaves by way of Q's place.
+  static constexpr int kQSlabs = Config::kDSlabs > Config::kDvBoxes ? Config::kDSlabs : Config::kDvBoxes;
+  static constexpr int kK = kQ + kQSlabs * kQSlab;
+  static constexpr int kStageK = Config::kDSlabs * kBlockSlab;
+  static constexpr int kV = kK + Config::kStages * kStageK;
+  static constexpr int kStageV = Config::kDvBoxes * kBlockSlab;
+  static constexpr int kBarriersK = kV + Config::kStages * kStageV;
+  static constexpr int kBarriersV = kBarriersK + tile::PipelineBarriers<Config::kStages>::kBytes;
+  static constexpr int kBarriersQ = kBarriersV + tile::PipelineBarriers<Config::kStages>::kBytes;
+  static constexpr int kBytes = kBarriersQ + tile::PipelineBarriers<1>::kBytes;
+  static_assert(kStageK % 1024 == 0 && kStageV % 1024 == 0, "swizzle patterns start at 1024 bytes");
+  static_assert(kBytes == C::smem_bytes, "the manifest and the kernel must agree on shared memory");
+};
+
+// A tile of queries, and the blocks of keys that any of them sees: [block_begin, block_end), maybe none.
+struct Sm90AttentionTile {
+  int32_t head, batch;
+  int32_t first_query;
+  int32_t block_begin, block_end;
+};
+
+// First and one past the last key that a query sees.
+template <class C>
+__device__ __forceinline__ int32_t sm90_attention_first_key(const Sm90AttentionArgs& args, int32_t query) {
+  return C::mask_is_window ? query + args.keys - args.queries - args.window : 0;
+}
+template <class C>
+__device__ __forceinline__ int32_t sm90_attention_end_key(const Sm90AttentionArgs& args, int32_t query) {
+  return C::mask_is_none ? args.keys : min(args.keys, query + args.keys - args.queries + 1);
+}
+
+// The index-th tile. Under a causal mask the long ones come first, so that blocks end together.
+template <class C>
+__device__ __forceinline__ Sm90AttentionTile sm90_attention_tile(const Sm90AttentionArgs& args, int32_t index) {
+  using Config = Sm90AttentionConfig<C>;
+  const int32_t in_section = args.section * args.tiles_m;
+  const int32_t section = index / in_section;
+  const int32_t first_head = section * args.section;
+  const int32_t heads = min(args.section, args.heads_batch - first_head);
+  const int32_t place = index - section * in_section;
+  const int32_t m = place / heads;
+  const int32_t head = first_head + place - m * heads;
+
+  Sm90AttentionTile tile;
+  tile.batch = head / args.heads;
+  tile.head = head - tile.batch * args.heads;
+  tile.first_query = (C::mask_is_none ? m : args.tiles_m - 1 - m) * Config::kBM;
+  const int32_t last_query = min(tile.first_query + Config::kBM, args.queries) - 1;
+  const int32_t end = max(0, sm90_attention_end_key<C>(args, last_query));
+  tile.block_end = (end + Config::kBN - 1) / Config::kBN;
+  tile.block_begin = max(0, sm90_attention_first_key<C>(args, tile.first_query)) / Config::kBN;
+  return tile;
+}
+
+// One thread loads for all tiles of this block.
+template <class C>
+__device__ __forceinline__ void sm90_attention_produce(const TensorMap& map_q, const TensorMap& map_k,
+                                                       const TensorMap& map_v, const Sm90AttentionArgs& args,
+                                                       uint32_t shared) {
+  using Config = Sm90AttentionConfig<C>;
+  using Storage = Sm90AttentionStorage<C>;
+  const tile::PipelineBarriers<Config::kStages> k_barriers{shared + Storage::kBarriersK};
+  const tile::PipelineBarriers<Config::kStages> v_barriers{shared + Storage::kBarriersV};
+  const tile::PipelineBarriers<1> q_barriers{shared + Storage::kBarriersQ};
+  tile::PipelineState<Config::kStages> k_state, v_state;
+  tile::PipelineState<1> q_state;
+
+  ptx::griddepcontrol_wait();
+  const int32_t tiles = args.tiles_m * args.heads_batch;
+  for (int32_t i = blockIdx.x; i < tiles; i += gridDim.x) {
+    const Sm90AttentionTile tile = sm90_attention_tile<C>(args, i);
+    const int32_t kv_head = tile.head / args.kv_group;
+    const auto load_k = [&](int32_t block) {
+      k_barriers.wait_empty(k_state);
+      const uint32_t full = k_barriers.full(k_state.stage);
+      ptx::mbarrier_arrive_expect_tx(full, Storage::kStageK);
+#pragma unroll
+      for (int slab = 0; slab < Config::kDSlabs; ++slab) {
+        ptx::tma_load(shared + Storage::kK + k_state.stage * Storage::kStageK + slab * Storage::kBlockSlab, map_k, full,
+                      slab * 64, block * Config::kBN, kv_head, tile.batch);
+      }
+      k_state.advance();
+    };
+    const auto load_v = [&](int32_t block) {
+      v_barriers.wait_empty(v_state);
+      const uint32_t full = v_barriers.full(v_state.stage);
+      ptx::mbarrier_arrive_expect_tx(full, Storage::kStageV);
+#pragma unroll
+      for (int box = 0; box < Config::kDvBoxes; ++box) {
+        ptx::tma_load(shared + Storage::kV + v_state.stage * Storage::kStageV + box * Storage::kBlockSlab, map_v, full,
+                      box * 64, block * Config::kBN, kv_head, tile.batch);
+      }
+      v_state.advance();
+    };
+
+    if (tile.block_begin >= tile.block_end) continue;
+    // The keys do not wait until O has left Q's place.
+    load_k(tile.block_end - 1);
+    q_barriers.wait_empty(q_state);
+    ptx::mbarrier_arrive_expect_tx(q_barriers.full(0), Config::kDSlabs * Storage::kQSlab);
+#pragma unroll
+    for (int slab = 0; slab < Config::kDSlabs; ++slab) {
+      ptx::tma_load(shared + Storage::kQ + slab * Storage::kQSlab, map_q, q_barriers.full(0), slab * 64,
+                    tile.first_query, tile.head, tile.batch);
+    }
+    q_state.advance();
+    for (int32_t block = tile.block_end - 2; block >= tile.block_begin; --block) {
+      load_k(block);
+      load_v(block + 1);
+    }
+    load_v(tile.block_begin);
+  }
+}
+
+// Logits as the softmax takes them: to be multiplied by `factor` they are exponents of two. A factor of scale · log2(e)
+// needs a scale above 0 and no cap, or else the largest product would not be the largest logit.
+template <class C, int Count>
+__device__ __forceinline__ void sm90_attention_scale(float (&logits)[Count], const Sm90AttentionArgs& args) {
+  if constexpr (C::softcap_is_tanh) {
+    const float inner = args.scale / args.cap * 2.0f * tile::kLog2E;
+#pragma unroll
+    for (int i = 0; i < Count; ++i) {
+      // cap · tanh(x) = cap - 2 · cap / (1 + exp(2 x)), for x the logit over the cap.
+      logits[i] = fmaf(-2.0f * args.cap, ptx::rcp_approx(1.0f + ptx::ex2_approx(logits[i] * inner)), args.cap);
+    }
+  } else {
+    if (!(args.scale > 0.0f)) {
+#pragma unroll
+      for (int i = 0; i < Count; ++i) logits[i] *= args.scale;
+    }
+  }
+}
+
+// Takes the keys that its query does not see out of the thread's part of a block of logits.
+template <class C, int Count>
+__device__ __forceinline__ void sm90_attention_mask(float (&logits)[Count], const Sm90AttentionArgs& args,
+                                                    int32_t first_query, int32_t first_key) {
+  const int32_t lane = threadIdx.x % 32;
+  const int32_t query = first_query + threadIdx.x % 128 / 32 * 16 + lane / 4;
+  const int32_t key = first_key + lane % 4 * 2;
+#pragma unroll
+  for (int half = 0; half < 2; ++half) {
+    const int32_t begin = sm90_attention_first_key<C>(args, query + half * 8) - key;
+    const int32_t end = sm90_attention_end_key<C>(args, query + half * 8) - key;
+#pragma unroll
+    for (int j = 0; j < Count / 4; ++j) {
+#pragma unroll
+      for (int i = 0; i < 2; ++i) {
+        const int32_t at = j * 8 + i;
+        if (at >= end || (C::mask_is_window && at < begin)) logits[j * 4 + half * 2 + i] = tile::minus_infinity();
+      }
+    }
+  }
+}
+
+// Stores the warpgroup's 64 rows of O, 16 bytes a thread, by way of its rows of Q's place.
+template <class C, int Count>
+__device__ __forceinline__ void sm90_attention_store(const float (&o)[Count], typename C::o_t* to,
+                                                     const Sm90AttentionArgs& args, uint32_t staging, int32_t rows) {
+  using Config = Sm90AttentionConfig<C>;
+  using Storage = Sm90AttentionStorage<C>;
+  using Output = typename Config::Output;
+  const int32_t warp = threadIdx.x % 128 / 32;
+  const int32_t lane = threadIdx.x % 32;
+  if constexpr (sizeof(Output) == 2) {
+#pragma unroll
+    for (int j = 0; j < Config::kColumns / 8; j += 2) {
+      const uint32_t offset = (warp * 16 + lane % 16) * 128 + (j % 8 + lane / 16) * 16;
+      ptx::stmatrix_x4(staging + j / 8 * Storage::kQSlab + tile::swizzle<128>(offset),
+                       pack<Output>(o[j * 4], o[j * 4 + 1]), pack<Output>(o[j * 4 + 2], o[j * 4 + 3]),
+                       pack<Output>(o[j * 4 + 4], o[j * 4 + 5]), pack<Output>(o[j * 4 + 6], o[j * 4 + 7]));
+    }
+    __syncwarp();
+    constexpr int kUnits = static_cast<int>(C::D_v) / 8;  // of 16 bytes in a row
+#pragma unroll
+    for (int i = 0; i < (16 * kUnits + 31) / 32; ++i) {
+      const int32_t unit = i * 32 + lane;
+      const int32_t row = warp * 16 + unit / kUnits;
+      const int32_t column = unit % kUnits;
+      if (unit >= 16 * kUnits || row >= rows) continue;
+      const uint32_t offset = row * 128 + column % 8 * 16;
+      *reinterpret_cast<float4*>(to + row * args.o_row + column * 8) =
+          ptx::ld_shared(staging + column / 8 * Storage::kQSlab + tile::swizzle<128>(offset));
+    }
+  } else {
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const int32_t row = warp * 16 + lane / 4 + half * 8;
+      if (row >= rows) continue;
+#pragma unroll
+      for (int j = 0; j < Config::kColumns / 8; ++j) {
+        if (j * 8 >= C::D_v) continue;
+        *reinterpret_cast<float2*>(to + row * args.o_row + j * 8 + lane % 4 * 2) =
+            make_float2(o[j * 4 + half * 2], o[j * 4 + half * 2 + 1]);
+      }
+    }
+  }
+}
+
+// By a consumer's warp: the stage may be filled anew.
+template <int Stages>
+__device__ __forceinline__ void sm90_attention_release(const tile::PipelineBarriers<Stages>& barriers,
+                                                       tile::PipelineState<Stages>& state) {
+  if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(barriers.empty(state.stage));
+  state.advance();
+}
+
+// One warpgroup computes its 64 queries of all tiles of this block.
+template <class C>
+__device__ __forceinline__ void sm90_attention_consume(typename C::o_t* o_pointer, float* lse,
+                                                       const Sm90AttentionArgs& args, uint32_t shared,
+                                                       uint32_t warpgroup) {
+  using Config = Sm90AttentionConfig<C>;
+  using Storage = Sm90AttentionStorage<C>;
+  using Input = typename Config::Input;
+  constexpr int kBN = Config::kBN;
+  constexpr int kColumns = Config::kColumns;
+  const tile::PipelineBarriers<Config::kStages> k_barriers{shared + Storage::kBarriersK};
+  const tile::PipelineBarriers<Config::kStages> v_barriers{shared + Storage::kBarriersV};
+  const tile::PipelineBarriers<1> q_barriers{shared + Storage::kBarriersQ};
+  tile::PipelineState<Config::kStages> k_state, v_state;
+  tile::PipelineState<1> q_state;
+
+  // Barrier 0 is the block's; each consumer has one at which it awaits its turn.
+  constexpr uint32_t kTurnBarrier = 1;
+  constexpr uint32_t kTurnThreads = 256;
+  const uint32_t next_warpgroup = warpgroup + 1 == Config::kWarpgroups ? 0 : warpgroup + 1;
+  const auto await_turn = [&] {
+    if constexpr (Config::kPingpong) ptx::named_barrier_sync(kTurnBarrier + warpgroup, kTurnThreads);
+  };
+  const auto pass_turn = [&] {
+    if constexpr (Config::kPingpong) ptx::named_barrier_arrive(kTurnBarrier + next_warpgroup, kTurnThreads);
+  };
+  if (warpgroup + 1 == Config::kWarpgroups) pass_turn();  // the first is the first
+
+  const uint32_t staging = shared + Storage::kQ + warpgroup * Config::kRows * tile::kSlabRowBytes;
+  const uint64_t q_descriptor = tile::operand_descriptor<true>(staging);
+  const uint64_t k_descriptor = tile::operand_descriptor<true>(shared + Storage::kK);
+  const uint64_t v_descriptor = tile::operand_descriptor<false, Storage::kBlockSlab>(shared + Storage::kV);
+  const bool plain = !C::softcap_is_tanh && args.scale > 0.0f;  // then the softmax scales the logits
+  const float factor = plain ? args.scale * tile::kLog2E : tile::kLog2E;
+
+  float s[kBN / 2];
+  uint32_t p[kBN / 16][4];
+  float o[kColumns / 2];
+
+  const auto issue_logits = [&] {
+    k_barriers.wait_full(k_state);
+    await_turn();
+    const uint64_t keys = k_descriptor + tile::descriptor_offset(k_state.stage * Storage::kStageK);
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int step = 0; step < Config::kSteps; ++step) {
+      const int slab = step / tile::kSlabSteps;
+      const uint64_t along = tile::descriptor_k_step<true>(step % tile::kSlabSteps);
+      ptx::wgmma<kBN, Input, 0, 0>(s, q_descriptor + tile::descriptor_offset(slab * Storage::kQSlab) + along,
+                                   keys + tile::descriptor_offset(slab * Storage::kBlockSlab) + along, step > 0);
+    }
+    ptx::wgmma_commit_group();
+  };
+  const auto issue_values = [&](bool first) {
+    v_barriers.wait_full(v_state);
+    const uint64_t values = v_descriptor + tile::descriptor_offset(v_state.stage * Storage::kStageV);
+    ptx::wgmma_fence();
+#pragma unroll
+    for (int step = 0; step < kBN / 16; ++step) {
+      ptx::wgmma_a<kColumns, Input, 1>(o, p[step], values + tile::descriptor_k_step<false>(step), step > 0 || !first);
+    }
+    ptx::wgmma_commit_group();
+  };
+
+  ptx::griddepcontrol_wait();
+  const int32_t tiles = args.tiles_m * args.heads_batch;
+  for (int32_t i = blockIdx.x; i < tiles; i += gridDim.x) {
+    const Sm90AttentionTile tile = sm90_attention_tile<C>(args, i);
+    const int32_t first_query = tile.first_query + static_cast<int32_t>(warpgroup) * Config::kRows;
+    const bool empty = tile.block_begin >= tile.block_end;
+    tile::RunningSoftmax softmax;
+    float scale[2];
+
+    const auto weigh = [&](int32_t block) {
+      sm90_attention_scale<C>(s, args);
+      const int32_t first = block * kBN;
+      if (first + kBN > sm90_attention_end_key<C>(args, first_query) ||
+          (C::mask_is_window && first < sm90_attention_first_key<C>(args, first_query + Config::kRows - 1))) {
+        sm90_attention_mask<C>(s, args, first_query, first);
+      }
+      softmax.update(s, factor, scale);
+    };
+
+    if (!empty) {
+      q_barriers.wait_full(q_state);
+      issue_logits();
+      pass_turn();
+      ptx::wgmma_wait_group<0>();
+      sm90_attention_release(k_barriers, k_state);
+      ptx::fence_registers(s);
+      weigh(tile.block_end - 1);
+      tile::pack_weights<Input>(s, p);
+
+      for (int32_t block = tile.block_end - 2; block >= tile.block_begin; --block) {
+        issue_logits();
+        issue_values(block == tile.block_end - 2);
+        pass_turn();
+        ptx::wgmma_wait_group<1>();
+        sm90_attention_release(k_barriers, k_state);
+        ptx::fence_registers(s);
+        weigh(block);
+        ptx::wgmma_wait_group<0>();
+        sm90_attention_release(v_barriers, v_state);
+        ptx::fence_registers(o);
+#pragma unroll
+        for (int e = 0; e < kColumns / 2; ++e) o[e] *= scale[e / 2 % 2];
+        tile::pack_weights<Input>(s, p);
+      }
+      issue_values(tile.block_end - tile.block_begin == 1);
+      ptx::wgmma_wait_group<0>();
+      sm90_attention_release(v_barriers, v_state);
+      ptx::fence_registers(o);
+    }
+
+    const int32_t warp = threadIdx.x % 128 / 32;
+    const int32_t lane = threadIdx.x % 32;
+    float inverse[2];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float sum = tile::row_sum(softmax.sum[half]);
+      inverse[half] = sum == 0.0f ? 0.0f : 1.0f / sum;
+      if constexpr (C::lse_is_stored) {
+        const int32_t query = first_query + warp * 16 + lane / 4 + half * 8;
+        if (lane % 4 == 0 && query < args.queries) {
+          const float largest = plain ? softmax.largest[half] * args.scale : softmax.largest[half];
+          lse[(static_cast<int64_t>(tile.batch) * args.heads + tile.head) * args.queries + query] =
+              sum == 0.0f ? tile::minus_infinity() : largest + logf(sum);
+        }
+      }
+    }
+#pragma unroll
+    for (int e = 0; e < kColumns / 2; ++e) o[e] = empty ? 0.0f : o[e] * inverse[e / 2 % 2];
+    sm90_attention_store<C>(o,
+                            o_pointer + tile.batch * args.o_batch + tile.head * args.o_head + first_query * args.o_row,
+                            args, staging, args.queries - first_query);
+    if (!empty) {
+      ptx::fence_proxy_async_shared();
+      __syncwarp();
+      sm90_attention_release(q_barriers, q_state);
+    }
+  }
+}
+
+template <class C>
+__global__ void __launch_bounds__(Sm90AttentionConfig<C>::kThreads, 1)
+    sm90_attention(const __grid_constant__ TensorMap map_q, const __grid_constant__ TensorMap map_k,
+                   const __grid_constant__ TensorMap map_v, typename C::o_t* o, float* lse,
+                   const __grid_constant__ Sm90AttentionArgs args) {
+  using Config = Sm90AttentionConfig<C>;
+  using Storage = Sm90AttentionStorage<C>;
+  extern __shared__ __align__(1024) uint8_t dynamic_shared[];
+  const uint32_t shared = ptx::shared_address(dynamic_shared);
+  const uint32_t warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);
+
+  if (warp == 0 && ptx::elect_one()) {
+    ptx::prefetch_tensor_map(map_q);
+    ptx::prefetch_tensor_map(map_k);
+    ptx::prefetch_tensor_map(map_v);
+    constexpr uint32_t kReleases = Config::kWarpgroups * 4;
+    tile::PipelineBarriers<Config::kStages>{shared + Storage::kBarriersK}.initialize(kReleases);
+    tile::PipelineBarriers<Config::kStages>{shared + Storage::kBarriersV}.initialize(kReleases);
+    tile::PipelineBarriers<1>{shared + Storage::kBarriersQ}.initialize(kReleases);
+  }
+  __syncthreads();
+  ptx::griddepcontrol_launch_dependents();
+
+  if (warp < 4) {
+    ptx::setmaxnreg_dec<Config::kProducerRegisters>();
+    if (warp == 0 && ptx::elect_one()) sm90_attention_produce<C>(map_q, map_k, map_v, args, shared);
+  } else {
+    ptx::setmaxnreg_inc<Config::kConsumerRegisters>();
+    sm90_attention_consume<C>(o, lse, args, shared, warp / 4 - 1);
+  }
+}
+
+}  // namespace kiln
