@@ -16,14 +16,13 @@
 
 #include "ptx/setmaxnreg.cuh"
 #include "ptx/shared_memory.cuh"
-#include "ptx/stmatrix.cuh"
 #include "ptx/sync.cuh"
 #include "ptx/tma.cuh"
 #include "ptx/wgmma.cuh"
 #include "tile/attention_problem.cuh"
 #include "tile/pipeline.cuh"
+#include "tile/quad_transpose.cuh"
 #include "tile/softmax.cuh"
-#include "tile/swizzle.cuh"
 #include "tile/wgmma_operand.cuh"
 
 namespace kiln {
@@ -67,9 +66,7 @@ struct Sm90AttentionStorage {
   static constexpr int kQSlab = Config::kBM * tile::kSlabRowBytes;
   static constexpr int kBlockSlab = Config::kBN * tile::kSlabRowBytes;  // of K, and a box of V
   static constexpr int kQ = 0;
-  // O leaves by way of Q's place.
-  static constexpr int kQSlabs = Config::kDSlabs > Config::kDvBoxes ? Config::kDSlabs : Config::kDvBoxes;
-  static constexpr int kK = kQ + kQSlabs * kQSlab;
+  static constexpr int kK = kQ + Config::kDSlabs * kQSlab;
   static constexpr int kStageK = Config::kDSlabs * kBlockSlab;
   static constexpr int kV = kK + Config::kStages * kStageK;
   static constexpr int kStageV = Config::kDvBoxes * kBlockSlab;
@@ -96,6 +93,13 @@ __device__ __forceinline__ int32_t sm90_attention_first_key(const Sm90AttentionA
 template <class C>
 __device__ __forceinline__ int32_t sm90_attention_end_key(const Sm90AttentionArgs& args, int32_t query) {
   return C::mask_is_none ? args.keys : min(args.keys, query + args.keys - args.queries + 1);
+}
+
+// The index of the tile that this block computes in its `round`-th round. Each round is dealt out the other way round,
+// so that a block with the longest tile of one round has the shortest of the next.
+__device__ __forceinline__ int32_t sm90_attention_index(int32_t round) {
+  const int32_t place = (round & 1) == 0 ? blockIdx.x : gridDim.x - 1 - blockIdx.x;
+  return round * static_cast<int32_t>(gridDim.x) + place;
 }
 
 // The index-th tile. Under a causal mask the long ones come first, so that blocks end together.
@@ -136,8 +140,9 @@ __device__ __forceinline__ void sm90_attention_produce(const TensorMap& map_q, c
 
   ptx::griddepcontrol_wait();
   const int32_t tiles = args.tiles_m * args.heads_batch;
-  for (int32_t i = blockIdx.x; i < tiles; i += gridDim.x) {
-    const Sm90AttentionTile tile = sm90_attention_tile<C>(args, i);
+  int32_t index = sm90_attention_index(0);
+  for (int32_t round = 0; index < tiles; index = sm90_attention_index(++round)) {
+    const Sm90AttentionTile tile = sm90_attention_tile<C>(args, index);
     const int32_t kv_head = tile.head / args.kv_group;
     const auto load_k = [&](int32_t block) {
       k_barriers.wait_empty(k_state);
@@ -163,7 +168,7 @@ __device__ __forceinline__ void sm90_attention_produce(const TensorMap& map_q, c
     };
 
     if (tile.block_begin >= tile.block_end) continue;
-    // The keys do not wait until O has left Q's place.
+    // The keys do not wait until the consumers are done with the last tile's queries.
     load_k(tile.block_end - 1);
     q_barriers.wait_empty(q_state);
     ptx::mbarrier_arrive_expect_tx(q_barriers.full(0), Config::kDSlabs * Storage::kQSlab);
@@ -222,44 +227,38 @@ __device__ __forceinline__ void sm90_attention_mask(float (&logits)[Count], cons
   }
 }
 
-// Stores the warpgroup's 64 rows of O, 16 bytes a thread, by way of its rows of Q's place.
+// Stores the warpgroup's rows of O, of which `rows` exist, from registers: 16 bytes a thread, or two fp32.
 template <class C, int Count>
 __device__ __forceinline__ void sm90_attention_store(const float (&o)[Count], typename C::o_t* to,
-                                                     const Sm90AttentionArgs& args, uint32_t staging, int32_t rows) {
-  using Config = Sm90AttentionConfig<C>;
-  using Storage = Sm90AttentionStorage<C>;
-  using Output = typename Config::Output;
-  const int32_t warp = threadIdx.x % 128 / 32;
+                                                     const Sm90AttentionArgs& args, int32_t rows) {
+  using Output = typename C::o_t;
+  constexpr int kEights = Count / 4;  // of columns
   const int32_t lane = threadIdx.x % 32;
-  if constexpr (sizeof(Output) == 2) {
 #pragma unroll
-    for (int j = 0; j < Config::kColumns / 8; j += 2) {
-      const uint32_t offset = (warp * 16 + lane % 16) * 128 + (j % 8 + lane / 16) * 16;
-      ptx::stmatrix_x4(staging + j / 8 * Storage::kQSlab + tile::swizzle<128>(offset),
-                       pack<Output>(o[j * 4], o[j * 4 + 1]), pack<Output>(o[j * 4 + 2], o[j * 4 + 3]),
-                       pack<Output>(o[j * 4 + 4], o[j * 4 + 5]), pack<Output>(o[j * 4 + 6], o[j * 4 + 7]));
-    }
-    __syncwarp();
-    constexpr int kUnits = static_cast<int>(C::D_v) / 8;  // of 16 bytes in a row
+  for (int half = 0; half < 2; ++half) {
+    const int32_t row = threadIdx.x % 128 / 32 * 16 + lane / 4 + half * 8;
+    Output* const to_row = to + row * args.o_row;
+    if constexpr (sizeof(Output) == 2) {
 #pragma unroll
-    for (int i = 0; i < (16 * kUnits + 31) / 32; ++i) {
-      const int32_t unit = i * 32 + lane;
-      const int32_t row = warp * 16 + unit / kUnits;
-      const int32_t column = unit % kUnits;
-      if (unit >= 16 * kUnits || row >= rows) continue;
-      const uint32_t offset = row * 128 + column % 8 * 16;
-      *reinterpret_cast<float4*>(to + row * args.o_row + column * 8) =
-          ptx::ld_shared(staging + column / 8 * Storage::kQSlab + tile::swizzle<128>(offset));
-    }
-  } else {
+      for (int first = 0; first < kEights; first += 4) {
+        uint32_t pairs[4] = {};
 #pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const int32_t row = warp * 16 + lane / 4 + half * 8;
+        for (int i = 0; i < 4 && first + i < kEights; ++i) {
+          const int e = (first + i) * 4 + half * 2;
+          pairs[i] = pack<Output>(o[e], o[e + 1]);
+        }
+        tile::quad_transpose(pairs);
+        const int32_t column = (first + lane % 4) * 8;
+        if (row < rows && column < C::D_v) {
+          *reinterpret_cast<uint4*>(to_row + column) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+        }
+      }
+    } else {
       if (row >= rows) continue;
 #pragma unroll
-      for (int j = 0; j < Config::kColumns / 8; ++j) {
+      for (int j = 0; j < kEights; ++j) {
         if (j * 8 >= C::D_v) continue;
-        *reinterpret_cast<float2*>(to + row * args.o_row + j * 8 + lane % 4 * 2) =
+        *reinterpret_cast<float2*>(to_row + j * 8 + lane % 4 * 2) =
             make_float2(o[j * 4 + half * 2], o[j * 4 + half * 2 + 1]);
       }
     }
@@ -302,8 +301,8 @@ __device__ __forceinline__ void sm90_attention_consume(typename C::o_t* o_pointe
   };
   if (warpgroup + 1 == Config::kWarpgroups) pass_turn();  // the first is the first
 
-  const uint32_t staging = shared + Storage::kQ + warpgroup * Config::kRows * tile::kSlabRowBytes;
-  const uint64_t q_descriptor = tile::operand_descriptor<true>(staging);
+  const uint64_t q_descriptor =
+      tile::operand_descriptor<true>(shared + Storage::kQ + warpgroup * Config::kRows * tile::kSlabRowBytes);
   const uint64_t k_descriptor = tile::operand_descriptor<true>(shared + Storage::kK);
   const uint64_t v_descriptor = tile::operand_descriptor<false, Storage::kBlockSlab>(shared + Storage::kV);
   const bool plain = !C::softcap_is_tanh && args.scale > 0.0f;  // then the softmax scales the logits
@@ -340,8 +339,9 @@ __device__ __forceinline__ void sm90_attention_consume(typename C::o_t* o_pointe
 
   ptx::griddepcontrol_wait();
   const int32_t tiles = args.tiles_m * args.heads_batch;
-  for (int32_t i = blockIdx.x; i < tiles; i += gridDim.x) {
-    const Sm90AttentionTile tile = sm90_attention_tile<C>(args, i);
+  int32_t index = sm90_attention_index(0);
+  for (int32_t round = 0; index < tiles; index = sm90_attention_index(++round)) {
+    const Sm90AttentionTile tile = sm90_attention_tile<C>(args, index);
     const int32_t first_query = tile.first_query + static_cast<int32_t>(warpgroup) * Config::kRows;
     const bool empty = tile.block_begin >= tile.block_end;
     tile::RunningSoftmax softmax;
@@ -382,6 +382,7 @@ __device__ __forceinline__ void sm90_attention_consume(typename C::o_t* o_pointe
         for (int e = 0; e < kColumns / 2; ++e) o[e] *= scale[e / 2 % 2];
         tile::pack_weights<Input>(s, p);
       }
+      sm90_attention_release(q_barriers, q_state);  // the next tile's may come while this one's O is finished
       issue_values(tile.block_end - tile.block_begin == 1);
       ptx::wgmma_wait_group<0>();
       sm90_attention_release(v_barriers, v_state);
@@ -408,12 +409,7 @@ __device__ __forceinline__ void sm90_attention_consume(typename C::o_t* o_pointe
     for (int e = 0; e < kColumns / 2; ++e) o[e] = empty ? 0.0f : o[e] * inverse[e / 2 % 2];
     sm90_attention_store<C>(o,
                             o_pointer + tile.batch * args.o_batch + tile.head * args.o_head + first_query * args.o_row,
-                            args, staging, args.queries - first_query);
-    if (!empty) {
-      ptx::fence_proxy_async_shared();
-      __syncwarp();
-      sm90_attention_release(q_barriers, q_state);
-    }
+                            args, args.queries - first_query);
   }
 }
 
