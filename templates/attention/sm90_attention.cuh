@@ -47,6 +47,7 @@ struct Sm90AttentionConfig {
   static constexpr int kBM = kWarpgroups * kRows;
   static constexpr int kBN = C::BN;
   static constexpr int kStages = C::STAGES;
+  static constexpr int kQStages = C::Q_STAGES;
   static constexpr int kSteps = (C::D + 15) / 16;           // products along D; what lies beyond it is loaded as zeros
   static constexpr int kDSlabs = (C::D + 63) / 64;          // of 128 bytes along D
   static constexpr int kColumns = (C::D_v + 15) / 16 * 16;  // of O as wgmma sees it
@@ -66,14 +67,15 @@ struct Sm90AttentionStorage {
   static constexpr int kQSlab = Config::kBM * tile::kSlabRowBytes;
   static constexpr int kBlockSlab = Config::kBN * tile::kSlabRowBytes;  // of K, and a box of V
   static constexpr int kQ = 0;
-  static constexpr int kK = kQ + Config::kDSlabs * kQSlab;
+  static constexpr int kStageQ = Config::kDSlabs * kQSlab;
+  static constexpr int kK = kQ + Config::kQStages * kStageQ;
   static constexpr int kStageK = Config::kDSlabs * kBlockSlab;
   static constexpr int kV = kK + Config::kStages * kStageK;
   static constexpr int kStageV = Config::kDvBoxes * kBlockSlab;
   static constexpr int kBarriersK = kV + Config::kStages * kStageV;
   static constexpr int kBarriersV = kBarriersK + tile::PipelineBarriers<Config::kStages>::kBytes;
   static constexpr int kBarriersQ = kBarriersV + tile::PipelineBarriers<Config::kStages>::kBytes;
-  static constexpr int kBytes = kBarriersQ + tile::PipelineBarriers<1>::kBytes;
+  static constexpr int kBytes = kBarriersQ + tile::PipelineBarriers<Config::kQStages>::kBytes;
   static_assert(kStageK % 1024 == 0 && kStageV % 1024 == 0, "swizzle patterns start at 1024 bytes");
   static_assert(kBytes == C::smem_bytes, "the manifest and the kernel must agree on shared memory");
 };
@@ -134,17 +136,44 @@ __device__ __forceinline__ void sm90_attention_produce(const TensorMap& map_q, c
   using Storage = Sm90AttentionStorage<C>;
   const tile::PipelineBarriers<Config::kStages> k_barriers{shared + Storage::kBarriersK};
   const tile::PipelineBarriers<Config::kStages> v_barriers{shared + Storage::kBarriersV};
-  const tile::PipelineBarriers<1> q_barriers{shared + Storage::kBarriersQ};
+  const tile::PipelineBarriers<Config::kQStages> q_barriers{shared + Storage::kBarriersQ};
   tile::PipelineState<Config::kStages> k_state, v_state;
-  tile::PipelineState<1> q_state;
+  tile::PipelineState<Config::kQStages> q_state;
+
+  // V of a block is loaded after K of the next, which is needed first.
+  int32_t late_block = -1, late_head = 0, late_batch = 0;
+  const auto load_late_v = [&] {
+    if (late_block < 0) return;
+    v_barriers.wait_empty(v_state);
+    const uint32_t full = v_barriers.full(v_state.stage);
+    ptx::mbarrier_arrive_expect_tx(full, Storage::kStageV);
+#pragma unroll
+    for (int box = 0; box < Config::kDvBoxes; ++box) {
+      ptx::tma_load(shared + Storage::kV + v_state.stage * Storage::kStageV + box * Storage::kBlockSlab, map_v, full,
+                    box * 64, late_block * Config::kBN, late_head, late_batch);
+    }
+    v_state.advance();
+  };
 
   ptx::griddepcontrol_wait();
   const int32_t tiles = args.tiles_m * args.heads_batch;
   int32_t index = sm90_attention_index(0);
   for (int32_t round = 0; index < tiles; index = sm90_attention_index(++round)) {
     const Sm90AttentionTile tile = sm90_attention_tile<C>(args, index);
+    if (tile.block_begin >= tile.block_end) continue;
     const int32_t kv_head = tile.head / args.kv_group;
-    const auto load_k = [&](int32_t block) {
+
+    q_barriers.wait_empty(q_state);
+    const uint32_t q_full = q_barriers.full(q_state.stage);
+    ptx::mbarrier_arrive_expect_tx(q_full, Storage::kStageQ);
+#pragma unroll
+    for (int slab = 0; slab < Config::kDSlabs; ++slab) {
+      ptx::tma_load(shared + Storage::kQ + q_state.stage * Storage::kStageQ + slab * Storage::kQSlab, map_q, q_full,
+                    slab * 64, tile.first_query, tile.head, tile.batch);
+    }
+    q_state.advance();
+
+    for (int32_t block = tile.block_end - 1; block >= tile.block_begin; --block) {
       k_barriers.wait_empty(k_state);
       const uint32_t full = k_barriers.full(k_state.stage);
       ptx::mbarrier_arrive_expect_tx(full, Storage::kStageK);
@@ -154,36 +183,13 @@ __device__ __forceinline__ void sm90_attention_produce(const TensorMap& map_q, c
                       slab * 64, block * Config::kBN, kv_head, tile.batch);
       }
       k_state.advance();
-    };
-    const auto load_v = [&](int32_t block) {
-      v_barriers.wait_empty(v_state);
-      const uint32_t full = v_barriers.full(v_state.stage);
-      ptx::mbarrier_arrive_expect_tx(full, Storage::kStageV);
-#pragma unroll
-      for (int box = 0; box < Config::kDvBoxes; ++box) {
-        ptx::tma_load(shared + Storage::kV + v_state.stage * Storage::kStageV + box * Storage::kBlockSlab, map_v, full,
-                      box * 64, block * Config::kBN, kv_head, tile.batch);
-      }
-      v_state.advance();
-    };
-
-    if (tile.block_begin >= tile.block_end) continue;
-    // The keys do not wait until the consumers are done with the last tile's queries.
-    load_k(tile.block_end - 1);
-    q_barriers.wait_empty(q_state);
-    ptx::mbarrier_arrive_expect_tx(q_barriers.full(0), Config::kDSlabs * Storage::kQSlab);
-#pragma unroll
-    for (int slab = 0; slab < Config::kDSlabs; ++slab) {
-      ptx::tma_load(shared + Storage::kQ + slab * Storage::kQSlab, map_q, q_barriers.full(0), slab * 64,
-                    tile.first_query, tile.head, tile.batch);
+      load_late_v();
+      late_block = block;
+      late_head = kv_head;
+      late_batch = tile.batch;
     }
-    q_state.advance();
-    for (int32_t block = tile.block_end - 2; block >= tile.block_begin; --block) {
-      load_k(block);
-      load_v(block + 1);
-    }
-    load_v(tile.block_begin);
   }
+  load_late_v();
 }
 
 // Logits as the softmax takes them: to be multiplied by `factor` they are exponents of two. A factor of scale · log2(e)
@@ -275,59 +281,102 @@ __device__ __forceinline__ void sm90_attention_release(const tile::PipelineBarri
 
 // One warpgroup computes its 64 queries of all tiles of this block.
 template <class C>
-__device__ __forceinline__ void sm90_attention_consume(typename C::o_t* o_pointer, float* lse,
-                                                       const Sm90AttentionArgs& args, uint32_t shared,
-                                                       uint32_t warpgroup) {
+struct Sm90AttentionConsumer {
   using Config = Sm90AttentionConfig<C>;
   using Storage = Sm90AttentionStorage<C>;
   using Input = typename Config::Input;
-  constexpr int kBN = Config::kBN;
-  constexpr int kColumns = Config::kColumns;
-  const tile::PipelineBarriers<Config::kStages> k_barriers{shared + Storage::kBarriersK};
-  const tile::PipelineBarriers<Config::kStages> v_barriers{shared + Storage::kBarriersV};
-  const tile::PipelineBarriers<1> q_barriers{shared + Storage::kBarriersQ};
-  tile::PipelineState<Config::kStages> k_state, v_state;
-  tile::PipelineState<1> q_state;
-
+  static constexpr int kBN = Config::kBN;
+  static constexpr int kColumns = Config::kColumns;
   // Barrier 0 is the block's; each consumer has one at which it awaits its turn.
-  constexpr uint32_t kTurnBarrier = 1;
-  constexpr uint32_t kTurnThreads = 256;
-  const uint32_t next_warpgroup = warpgroup + 1 == Config::kWarpgroups ? 0 : warpgroup + 1;
-  const auto await_turn = [&] {
+  static constexpr uint32_t kTurnBarrier = 1;
+  static constexpr uint32_t kTurnThreads = 256;
+
+  const Sm90AttentionArgs& args;
+  typename C::o_t* const o_pointer;
+  float* const lse;
+  const uint32_t warpgroup;
+  const bool plain;  // the softmax scales the logits itself
+  const tile::PipelineBarriers<Config::kStages> k_barriers, v_barriers;
+  const tile::PipelineBarriers<Config::kQStages> q_barriers;
+  const uint64_t q_descriptor, k_descriptor, v_descriptor;
+  tile::PipelineState<Config::kStages> k_state, v_state;
+  tile::PipelineState<Config::kQStages> q_state;
+  int32_t round = -1;
+
+  __device__ __forceinline__ Sm90AttentionConsumer(const Sm90AttentionArgs& args, typename C::o_t* o, float* lse,
+                                                   uint32_t shared, uint32_t warpgroup)
+      : args(args),
+        o_pointer(o),
+        lse(lse),
+        warpgroup(warpgroup),
+        plain(!C::softcap_is_tanh && args.scale > 0.0f),
+        k_barriers{shared + Storage::kBarriersK},
+        v_barriers{shared + Storage::kBarriersV},
+        q_barriers{shared + Storage::kBarriersQ},
+        q_descriptor(
+            tile::operand_descriptor<true>(shared + Storage::kQ + warpgroup * Config::kRows * tile::kSlabRowBytes)),
+        k_descriptor(tile::operand_descriptor<true>(shared + Storage::kK)),
+        v_descriptor(tile::operand_descriptor<false, Storage::kBlockSlab>(shared + Storage::kV)) {}
+
+  __device__ __forceinline__ void await_turn() const {
     if constexpr (Config::kPingpong) ptx::named_barrier_sync(kTurnBarrier + warpgroup, kTurnThreads);
-  };
-  const auto pass_turn = [&] {
-    if constexpr (Config::kPingpong) ptx::named_barrier_arrive(kTurnBarrier + next_warpgroup, kTurnThreads);
-  };
-  if (warpgroup + 1 == Config::kWarpgroups) pass_turn();  // the first is the first
+  }
+  __device__ __forceinline__ void pass_turn() const {
+    const uint32_t next = warpgroup + 1 == Config::kWarpgroups ? 0 : warpgroup + 1;
+    if constexpr (Config::kPingpong) ptx::named_barrier_arrive(kTurnBarrier + next, kTurnThreads);
+  }
 
-  const uint64_t q_descriptor =
-      tile::operand_descriptor<true>(shared + Storage::kQ + warpgroup * Config::kRows * tile::kSlabRowBytes);
-  const uint64_t k_descriptor = tile::operand_descriptor<true>(shared + Storage::kK);
-  const uint64_t v_descriptor = tile::operand_descriptor<false, Storage::kBlockSlab>(shared + Storage::kV);
-  const bool plain = !C::softcap_is_tanh && args.scale > 0.0f;  // then the softmax scales the logits
-  const float factor = plain ? args.scale * tile::kLog2E : tile::kLog2E;
+  __device__ __forceinline__ int32_t first_query(const Sm90AttentionTile& tile) const {
+    return tile.first_query + static_cast<int32_t>(warpgroup) * Config::kRows;
+  }
+  __device__ __forceinline__ typename C::o_t* o_of(const Sm90AttentionTile& tile) const {
+    return o_pointer + tile.batch * args.o_batch + tile.head * args.o_head + first_query(tile) * args.o_row;
+  }
+  // Of a row of the tile's part that the thread holds, one thread in four.
+  __device__ __forceinline__ void store_lse(const Sm90AttentionTile& tile, int half, float value) const {
+    if constexpr (C::lse_is_stored) {
+      const int32_t query = first_query(tile) + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 + half * 8;
+      if (threadIdx.x % 4 == 0 && query < args.queries) {
+        lse[(static_cast<int64_t>(tile.batch) * args.heads + tile.head) * args.queries + query] = value;
+      }
+    }
+  }
 
-  float s[kBN / 2];
-  uint32_t p[kBN / 16][4];
-  float o[kColumns / 2];
+  // The next tile that has keys. Those without are finished here.
+  __device__ __forceinline__ bool find_tile(Sm90AttentionTile& tile) {
+    const int32_t tiles = args.tiles_m * args.heads_batch;
+    while (true) {
+      const int32_t index = sm90_attention_index(++round);
+      if (index >= tiles) return false;
+      tile = sm90_attention_tile<C>(args, index);
+      if (tile.block_begin < tile.block_end) return true;
+      for (int half = 0; half < 2; ++half) store_lse(tile, half, tile::minus_infinity());
+      const int32_t rows = min(Config::kRows, args.queries - first_query(tile));
+      for (int32_t row = threadIdx.x % 128 / 32; row < rows; row += 4) {
+        for (int32_t column = threadIdx.x % 32; column < C::D_v; column += 32) {
+          o_of(tile)[row * args.o_row + column] = from_float<typename C::o_t>(0.0f);
+        }
+      }
+    }
+  }
 
-  const auto issue_logits = [&] {
-    k_barriers.wait_full(k_state);
-    await_turn();
+  __device__ __forceinline__ void issue_logits(float (&s)[kBN / 2]) const {
+    const uint64_t queries = q_descriptor + tile::descriptor_offset(q_state.stage * Storage::kStageQ);
     const uint64_t keys = k_descriptor + tile::descriptor_offset(k_state.stage * Storage::kStageK);
     ptx::wgmma_fence();
 #pragma unroll
     for (int step = 0; step < Config::kSteps; ++step) {
       const int slab = step / tile::kSlabSteps;
       const uint64_t along = tile::descriptor_k_step<true>(step % tile::kSlabSteps);
-      ptx::wgmma<kBN, Input, 0, 0>(s, q_descriptor + tile::descriptor_offset(slab * Storage::kQSlab) + along,
+      ptx::wgmma<kBN, Input, 0, 0>(s, queries + tile::descriptor_offset(slab * Storage::kQSlab) + along,
                                    keys + tile::descriptor_offset(slab * Storage::kBlockSlab) + along, step > 0);
     }
     ptx::wgmma_commit_group();
-  };
-  const auto issue_values = [&](bool first) {
-    v_barriers.wait_full(v_state);
+  }
+
+  // The tile's first block overwrites what O held.
+  __device__ __forceinline__ void issue_values(float (&o)[kColumns / 2], const uint32_t (&p)[kBN / 16][4],
+                                               bool first) const {
     const uint64_t values = v_descriptor + tile::descriptor_offset(v_state.stage * Storage::kStageV);
     ptx::wgmma_fence();
 #pragma unroll
@@ -335,46 +384,71 @@ __device__ __forceinline__ void sm90_attention_consume(typename C::o_t* o_pointe
       ptx::wgmma_a<kColumns, Input, 1>(o, p[step], values + tile::descriptor_k_step<false>(step), step > 0 || !first);
     }
     ptx::wgmma_commit_group();
-  };
+  }
 
-  ptx::griddepcontrol_wait();
-  const int32_t tiles = args.tiles_m * args.heads_batch;
-  int32_t index = sm90_attention_index(0);
-  for (int32_t round = 0; index < tiles; index = sm90_attention_index(++round)) {
-    const Sm90AttentionTile tile = sm90_attention_tile<C>(args, index);
-    const int32_t first_query = tile.first_query + static_cast<int32_t>(warpgroup) * Config::kRows;
-    const bool empty = tile.block_begin >= tile.block_end;
-    tile::RunningSoftmax softmax;
+  // Logits become weights.
+  __device__ __forceinline__ void weigh(float (&s)[kBN / 2], tile::RunningSoftmax& softmax, float (&scale)[2],
+                                        const Sm90AttentionTile& tile, int32_t block) const {
+    sm90_attention_scale<C>(s, args);
+    const int32_t first = block * kBN;
+    const int32_t query = first_query(tile);
+    if (first + kBN > sm90_attention_end_key<C>(args, query) ||
+        (C::mask_is_window && first < sm90_attention_first_key<C>(args, query + Config::kRows - 1))) {
+      sm90_attention_mask<C>(s, args, query, first);
+    }
+    softmax.update(s, plain ? args.scale * tile::kLog2E : tile::kLog2E, scale);
+  }
+
+  __device__ __forceinline__ void finish(float (&o)[kColumns / 2], const tile::RunningSoftmax& softmax,
+                                         const Sm90AttentionTile& tile) const {
+    float inverse[2];
+#pragma unroll
+    for (int half = 0; half < 2; ++half) {
+      const float sum = tile::row_sum(softmax.sum[half]);
+      inverse[half] = sum == 0.0f ? 0.0f : 1.0f / sum;
+      const float largest = plain ? softmax.largest[half] * args.scale : softmax.largest[half];
+      store_lse(tile, half, sum == 0.0f ? tile::minus_infinity() : largest + logf(sum));
+    }
+#pragma unroll
+    for (int e = 0; e < kColumns / 2; ++e) o[e] *= inverse[e / 2 % 2];
+    sm90_attention_store<C>(o, o_of(tile), args, args.queries - first_query(tile));
+  }
+
+  __device__ __forceinline__ void run() {
+    if (warpgroup + 1 == Config::kWarpgroups) pass_turn();  // the first is the first
+    ptx::griddepcontrol_wait();
+
+    float s[kBN / 2];
+    uint32_t p[kBN / 16][4];
+    float o[kColumns / 2];
     float scale[2];
+    tile::RunningSoftmax softmax;
+    Sm90AttentionTile tile;
+    if (!find_tile(tile)) return;
+    q_barriers.wait_full(q_state);
+    k_barriers.wait_full(k_state);
+    await_turn();
+    issue_logits(s);
+    pass_turn();
+    ptx::wgmma_wait_group<0>();
+    sm90_attention_release(k_barriers, k_state);
+    ptx::fence_registers(s);
+    weigh(s, softmax, scale, tile, tile.block_end - 1);
+    tile::pack_weights<Input>(s, p);
 
-    const auto weigh = [&](int32_t block) {
-      sm90_attention_scale<C>(s, args);
-      const int32_t first = block * kBN;
-      if (first + kBN > sm90_attention_end_key<C>(args, first_query) ||
-          (C::mask_is_window && first < sm90_attention_first_key<C>(args, first_query + Config::kRows - 1))) {
-        sm90_attention_mask<C>(s, args, first_query, first);
-      }
-      softmax.update(s, factor, scale);
-    };
-
-    if (!empty) {
-      q_barriers.wait_full(q_state);
-      issue_logits();
-      pass_turn();
-      ptx::wgmma_wait_group<0>();
-      sm90_attention_release(k_barriers, k_state);
-      ptx::fence_registers(s);
-      weigh(tile.block_end - 1);
-      tile::pack_weights<Input>(s, p);
-
+    while (true) {
+      // P holds the weights of a block; with its values go the logits of the block after it.
       for (int32_t block = tile.block_end - 2; block >= tile.block_begin; --block) {
-        issue_logits();
-        issue_values(block == tile.block_end - 2);
+        k_barriers.wait_full(k_state);
+        await_turn();
+        issue_logits(s);
+        v_barriers.wait_full(v_state);
+        issue_values(o, p, block == tile.block_end - 2);
         pass_turn();
         ptx::wgmma_wait_group<1>();
         sm90_attention_release(k_barriers, k_state);
         ptx::fence_registers(s);
-        weigh(block);
+        weigh(s, softmax, scale, tile, block);
         ptx::wgmma_wait_group<0>();
         sm90_attention_release(v_barriers, v_state);
         ptx::fence_registers(o);
@@ -382,36 +456,38 @@ __device__ __forceinline__ void sm90_attention_consume(typename C::o_t* o_pointe
         for (int e = 0; e < kColumns / 2; ++e) o[e] *= scale[e / 2 % 2];
         tile::pack_weights<Input>(s, p);
       }
-      sm90_attention_release(q_barriers, q_state);  // the next tile's may come while this one's O is finished
-      issue_values(tile.block_end - tile.block_begin == 1);
+      sm90_attention_release(q_barriers, q_state);
+
+      // The same where the block after it is the next tile's first, and O is finished instead of scaled.
+      Sm90AttentionTile next;
+      if (!find_tile(next)) break;
+      q_barriers.wait_full(q_state);
+      k_barriers.wait_full(k_state);
+      await_turn();
+      issue_logits(s);
+      v_barriers.wait_full(v_state);
+      issue_values(o, p, tile.block_end - tile.block_begin == 1);
+      pass_turn();
+      ptx::wgmma_wait_group<1>();
+      sm90_attention_release(k_barriers, k_state);
+      ptx::fence_registers(s);
+      const tile::RunningSoftmax finished = softmax;
+      softmax = tile::RunningSoftmax();
+      weigh(s, softmax, scale, next, next.block_end - 1);
       ptx::wgmma_wait_group<0>();
       sm90_attention_release(v_barriers, v_state);
       ptx::fence_registers(o);
+      finish(o, finished, tile);
+      tile::pack_weights<Input>(s, p);
+      tile = next;
     }
-
-    const int32_t warp = threadIdx.x % 128 / 32;
-    const int32_t lane = threadIdx.x % 32;
-    float inverse[2];
-#pragma unroll
-    for (int half = 0; half < 2; ++half) {
-      const float sum = tile::row_sum(softmax.sum[half]);
-      inverse[half] = sum == 0.0f ? 0.0f : 1.0f / sum;
-      if constexpr (C::lse_is_stored) {
-        const int32_t query = first_query + warp * 16 + lane / 4 + half * 8;
-        if (lane % 4 == 0 && query < args.queries) {
-          const float largest = plain ? softmax.largest[half] * args.scale : softmax.largest[half];
-          lse[(static_cast<int64_t>(tile.batch) * args.heads + tile.head) * args.queries + query] =
-              sum == 0.0f ? tile::minus_infinity() : largest + logf(sum);
-        }
-      }
-    }
-#pragma unroll
-    for (int e = 0; e < kColumns / 2; ++e) o[e] = empty ? 0.0f : o[e] * inverse[e / 2 % 2];
-    sm90_attention_store<C>(o,
-                            o_pointer + tile.batch * args.o_batch + tile.head * args.o_head + first_query * args.o_row,
-                            args, args.queries - first_query);
+    v_barriers.wait_full(v_state);
+    issue_values(o, p, tile.block_end - tile.block_begin == 1);
+    ptx::wgmma_wait_group<0>();
+    ptx::fence_registers(o);
+    finish(o, softmax, tile);
   }
-}
+};
 
 template <class C>
 __global__ void __launch_bounds__(Sm90AttentionConfig<C>::kThreads, 1)
@@ -431,7 +507,7 @@ __global__ void __launch_bounds__(Sm90AttentionConfig<C>::kThreads, 1)
     constexpr uint32_t kReleases = Config::kWarpgroups * 4;
     tile::PipelineBarriers<Config::kStages>{shared + Storage::kBarriersK}.initialize(kReleases);
     tile::PipelineBarriers<Config::kStages>{shared + Storage::kBarriersV}.initialize(kReleases);
-    tile::PipelineBarriers<1>{shared + Storage::kBarriersQ}.initialize(kReleases);
+    tile::PipelineBarriers<Config::kQStages>{shared + Storage::kBarriersQ}.initialize(kReleases);
   }
   __syncthreads();
   ptx::griddepcontrol_launch_dependents();
@@ -441,7 +517,7 @@ __global__ void __launch_bounds__(Sm90AttentionConfig<C>::kThreads, 1)
     if (warp == 0 && ptx::elect_one()) sm90_attention_produce<C>(map_q, map_k, map_v, args, shared);
   } else {
     ptx::setmaxnreg_inc<Config::kConsumerRegisters>();
-    sm90_attention_consume<C>(o, lse, args, shared, warp / 4 - 1);
+    Sm90AttentionConsumer<C>(args, o, lse, shared, warp / 4 - 1).run();
   }
 }
 
