@@ -477,8 +477,8 @@ struct Sm90AttentionConsumer {
       ptx::wgmma_wait_group<0>();
       sm90_attention_release(v_barriers, v_state);
       ptx::fence_registers(o);
+      tile::pack_weights<Input>(s, p);  // first, since it leaves registers free
       finish(o, finished, tile);
-      tile::pack_weights<Input>(s, p);
       tile = next;
     }
     v_barriers.wait_full(v_state);
