@@ -44,6 +44,8 @@ struct OperandSpec {
   Role role = Role::in;
   std::string dtype;  // a DTypeSpec's name
   Expression elements{0};
+  // Role inout only: the operand is not read when each of these scalars has its value. Empty: it is always read.
+  std::map<std::string, double> unread_when{};
 };
 
 struct ScalarSpec {

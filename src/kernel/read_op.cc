@@ -2,13 +2,29 @@
 #include "kernel/read_op.h"
 
 #include <algorithm>
+#include <array>
+#include <cmath>
+#include <limits>
 #include <set>
+#include <string_view>
+#include <utility>
 
 #include "base/text.h"
 #include "kiln/error.h"
 
 namespace kiln {
 namespace {
+
+constexpr std::array kScalarTypes{
+    std::pair{std::string_view("i32"), ScalarType::i32}, std::pair{std::string_view("u32"), ScalarType::u32},
+    std::pair{std::string_view("i64"), ScalarType::i64}, std::pair{std::string_view("u64"), ScalarType::u64},
+    std::pair{std::string_view("f32"), ScalarType::f32}};
+
+std::string scalar_type_name(ScalarType type) {
+  const auto named = std::find_if(kScalarTypes.begin(), kScalarTypes.end(),
+                                  [type](const auto& entry) { return entry.second == type; });
+  return std::string(named->first);
+}
 
 bool is_identifier(const std::string& name) {
   if (name.empty() || (name[0] >= '0' && name[0] <= '9')) return false;
@@ -100,7 +116,64 @@ std::vector<ChoiceSpec> read_choices(TomlTable& op) {
   return choices;
 }
 
-std::vector<OperandSpec> read_operands(TomlTable& op, const std::vector<DTypeSpec>& dtypes) {
+// Whether a scalar of type `Integer` can equal `value`. The upper bound is compared with the power of two above the
+// largest value, since that value itself need not be a double.
+template <class Integer>
+bool is_value_of(double value) {
+  const double above = std::ldexp(1.0, std::numeric_limits<Integer>::digits);
+  return value == std::floor(value) && value >= static_cast<double>(std::numeric_limits<Integer>::min()) &&
+         value < above;
+}
+
+bool can_hold(ScalarType type, double value) {
+  switch (type) {
+    case ScalarType::i32:
+      return is_value_of<std::int32_t>(value);
+    case ScalarType::u32:
+      return is_value_of<std::uint32_t>(value);
+    case ScalarType::i64:
+      return is_value_of<std::int64_t>(value);
+    case ScalarType::u64:
+      return is_value_of<std::uint64_t>(value);
+    case ScalarType::f32:
+      return !std::isnan(value);  // which equals nothing, itself included
+  }
+  return false;
+}
+
+std::map<std::string, double> read_unread_when(TomlTable& operand, Role role, const std::vector<ScalarSpec>& scalars) {
+  std::map<std::string, double> condition;
+  auto table = operand.get_table("unread_when");
+  if (!table) return condition;
+  if (role != Role::inout) {
+    manifest_error(table->place(), std::string("the operand's role is ") + (role == Role::in ? "in" : "out") +
+                                       "; only one of role inout may be read or not: drop the key or change the role");
+  }
+  std::vector<std::string> names;
+  for (const ScalarSpec& scalar : scalars) names.push_back(scalar.name);
+  for (const std::string& name : table->keys()) {
+    const TomlPlace place = table->place_of(name);
+    const auto scalar =
+        std::find_if(scalars.begin(), scalars.end(), [&name](const ScalarSpec& spec) { return spec.name == name; });
+    if (scalar == scalars.end()) {
+      manifest_error(place, "'" + name + "' is no scalar of the op" + did_you_mean(name, names) + "; allowed: " +
+                                (names.empty() ? "none, since the op has no scalars" : join(names, ", ")));
+    }
+    const double value = *table->get_number(name);
+    if (!can_hold(scalar->type, value)) {
+      manifest_error(place, "expected a value that a scalar of type " + scalar_type_name(scalar->type) +
+                                " can have, found " + toml_type_name(*table->get_node(name)));
+    }
+    condition[name] = value;
+  }
+  if (condition.empty()) {
+    manifest_error(table->place(), "is empty; give scalars and their values, e.g. { beta = 0.0 }, or drop the key");
+  }
+  return condition;
+}
+
+std::vector<OperandSpec> read_operands(TomlTable& op, const std::vector<DTypeSpec>& dtypes,
+                                       const std::vector<ScalarSpec>& scalars) {
   std::vector<OperandSpec> operands;
   auto table = op.get_table("operands");
   if (!table) manifest_error(op.place_of("operands"), "missing; an op has at least one operand, e.g. [op.operands.x]");
@@ -130,6 +203,7 @@ std::vector<OperandSpec> read_operands(TomlTable& op, const std::vector<DTypeSpe
     const auto elements = entry->get_expression("elements");
     if (!elements) manifest_error(entry->place_of("elements"), "missing; give the operand's span in elements");
     operand.elements = *elements;
+    operand.unread_when = read_unread_when(*entry, operand.role, scalars);
     entry->refuse_unread();
     operands.push_back(std::move(operand));
   }
@@ -236,11 +310,9 @@ DType read_dtype(const std::string& name, const TomlPlace& place) {
 }
 
 ScalarType read_scalar_type(const std::string& name, const TomlPlace& place) {
-  if (name == "i32") return ScalarType::i32;
-  if (name == "u32") return ScalarType::u32;
-  if (name == "i64") return ScalarType::i64;
-  if (name == "u64") return ScalarType::u64;
-  if (name == "f32") return ScalarType::f32;
+  for (const auto& [known, type] : kScalarTypes) {
+    if (known == name) return type;
+  }
   manifest_error(place, "'" + name + "' is no scalar type; allowed: i32, u32, i64, u64, f32");
 }
 
@@ -285,8 +357,8 @@ OpSpec read_op_table(TomlTable& table) {
   spec.dims = read_dims(table);
   spec.dtypes = read_dtypes(table);
   spec.choices = read_choices(table);
-  spec.operands = read_operands(table, spec.dtypes);
   spec.scalars = read_scalars(table);
+  spec.operands = read_operands(table, spec.dtypes, spec.scalars);
   spec.require = read_requirements(table, "require");
   if (auto cost = table.get_table("cost")) {
     spec.flops = cost->get_expression("flops").value_or(Expression(0));

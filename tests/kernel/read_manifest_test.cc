@@ -309,15 +309,27 @@ TEST_F(ReadManifest, AToleranceMustBeAboveZero) {
 
 class ReadOp : public testing::Test {
  protected:
-  std::string refusal(std::string from, const std::string& to) const {
+  static OpSpec changed(const std::string& from, const std::string& to) {
     std::string text = kMixOp;
     const std::size_t at = text.find(from);
     EXPECT_NE(at, std::string::npos) << from;
     text.replace(at, from.size(), to);
     ManifestDraft draft;
     draft.op = text;
-    return message_of(ErrorCode::invalid_manifest, [&] { static_cast<void>(read_manifest(draft.text(), "mix.toml")); });
+    return *read_manifest(draft.text(), "mix.toml").inline_op;
   }
+  static std::string refusal(const std::string& from, const std::string& to) {
+    return message_of(ErrorCode::invalid_manifest, [&] { static_cast<void>(changed(from, to)); });
+  }
+  // Operand y with another role and the condition on which it is not read.
+  static std::string with_condition(const std::string& role, const std::string& unread_when) {
+    return "role = \"" + role + "\"\nunread_when = " + unread_when + "\ndtype = \"y\"";
+  }
+  static std::string refusal_of_condition(const std::string& role, const std::string& unread_when) {
+    return refusal(kRoleOfY, with_condition(role, unread_when));
+  }
+
+  static constexpr const char* kRoleOfY = "role = \"out\"\ndtype = \"y\"";
 };
 
 TEST_F(ReadOp, FollowsTheOrderWritten) {
@@ -360,6 +372,38 @@ TEST_F(ReadOp, RolesDTypesAndKindsAreFromTheirLists) {
               HasSubstr("'diagonal' is not among the values row, col"));
   EXPECT_THAT(refusal("type = \"i64\"", "type = \"f64\""), HasSubstr("'f64' is no scalar type"));
   EXPECT_THAT(refusal("\"f16\", \"f32\"]", "\"fp12\"]"), HasSubstr("'fp12' is no dtype; allowed: f32, tf32"));
+}
+
+TEST_F(ReadOp, AnInoutOperandSaysWhenItIsNotRead) {
+  const OpSpec op = changed(kRoleOfY, with_condition("inout", "{ alpha = -0.5, count = 7 }"));
+  EXPECT_EQ(op.operands[1].unread_when, (std::map<std::string, double>{{"alpha", -0.5}, {"count", 7}}));
+  EXPECT_THAT(op.operands[0].unread_when, testing::IsEmpty());
+  EXPECT_THAT(changed(kRoleOfY, "role = \"inout\"\ndtype = \"y\"").operands[1].unread_when, testing::IsEmpty());
+}
+
+TEST_F(ReadOp, OnlyAnInoutOperandCanBeUnread) {
+  EXPECT_THAT(refusal_of_condition("out", "{ alpha = 0.0 }"),
+              AllOf(HasSubstr("op.operands.y.unread_when"), HasSubstr("role is out"), HasSubstr("role inout")));
+  EXPECT_THAT(refusal_of_condition("in", "{ alpha = 0.0 }"), HasSubstr("role is in;"));
+}
+
+TEST_F(ReadOp, WhenAnOperandIsUnreadIsSaidByScalarsOfTheOp) {
+  EXPECT_THAT(refusal_of_condition("inout", "{ alhpa = 0.0 }"),
+              AllOf(HasSubstr("op.operands.y.unread_when.alhpa"), HasSubstr("'alhpa' is no scalar of the op"),
+                    HasSubstr("did you mean 'alpha'"), HasSubstr("allowed: alpha, count")));
+  EXPECT_THAT(refusal_of_condition("inout", "{}"), AllOf(HasSubstr("unread_when"), HasSubstr("is empty")));
+  EXPECT_THAT(refusal_of_condition("inout", "\"alpha == 0\""), HasSubstr("expected a table, found the string"));
+}
+
+TEST_F(ReadOp, AValueThatTheScalarNeverHasIsRefused) {
+  EXPECT_THAT(
+      refusal_of_condition("inout", "{ alpha = \"0\" }"),
+      AllOf(HasSubstr("op.operands.y.unread_when.alpha"), HasSubstr("expected a number, found the string \"0\"")));
+  EXPECT_THAT(refusal_of_condition("inout", "{ count = 0.5 }"),
+              AllOf(HasSubstr("op.operands.y.unread_when.count"), HasSubstr("a scalar of type i64 can have"),
+                    HasSubstr("found the number 0.5")));
+  EXPECT_THAT(refusal_of_condition("inout", "{ count = 1e19 }"), HasSubstr("a scalar of type i64 can have"));
+  EXPECT_THAT(refusal_of_condition("inout", "{ alpha = nan }"), HasSubstr("a scalar of type f32 can have"));
 }
 
 TEST_F(ReadOp, ADTypesDefaultIsAmongItsValues) {

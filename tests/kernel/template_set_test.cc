@@ -78,6 +78,17 @@ TEST_F(TemplateSetTest, UnknownNamesAreAnsweredWithThoseThereAre) {
               HasSubstr("no op 'convolution'"));
 }
 
+TEST_F(TemplateSetTest, WhatACheckPoisonsDoesNotChangeTheDigest) {
+  ManifestDraft draft;
+  const std::string role = "role = \"out\"";
+  draft.op.replace(draft.op.find(role), role.size(), "role = \"inout\"");
+  const TemplatePtr before = TemplateSet().load(write("mix.toml", draft.text()));
+  draft.op.insert(draft.op.find("role = \"inout\""), "unread_when = { alpha = 0.0 }\n");
+  const TemplatePtr after = TemplateSet().load(write("mix.toml", draft.text()));
+  EXPECT_FALSE(after->op->find_operand("y")->unread_when.empty());
+  EXPECT_EQ(before->digest, after->digest);
+}
+
 TEST_F(TemplateSetTest, AFolderAddsToTheEmbeddedOnesAtAnyDepth) {
   write("deep/er/mix.cuh", "#pragma once\n");
   write("deep/er/mix.toml", ManifestDraft{}.text());

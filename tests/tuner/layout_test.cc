@@ -40,13 +40,28 @@ TEST_F(LayoutTest, TheReferenceKeepsItsResultInHigherPrecision) {
   EXPECT_EQ(reference_problem(*op, gemm(bf16, bf16)).dtypes.at("d"), f32);
 }
 
-TEST_F(LayoutTest, AnInoutOperandIsPoisonedOnlyWhereBetaIsZero) {
-  const std::vector<OperandLayout> layouts = operand_layouts(*op, gemm(bf16, bf16));
+TEST_F(LayoutTest, TheResultOfGemmIsPoisonedOnlyWhereBetaIsZero) {
+  const OperandSpec& d = *op->find_operand("d");
   const auto cases = check_cases(*op);
   ASSERT_EQ(cases.size(), 2U);
-  EXPECT_TRUE(starts_poisoned(layouts[2], cases[0]));
-  EXPECT_FALSE(starts_poisoned(layouts[2], cases[1]));
-  EXPECT_FALSE(starts_poisoned(layouts[2], {}));
+  EXPECT_TRUE(starts_poisoned(d, cases[0]));
+  EXPECT_FALSE(starts_poisoned(d, cases[1]));
+  EXPECT_FALSE(starts_poisoned(d, {}));
+}
+
+TEST(StartsPoisoned, WhereTheOpSaysThatTheOperandIsNotRead) {
+  OperandSpec sum{.name = "sum", .role = Role::inout, .dtype = "x", .elements = Expression(1)};
+  EXPECT_FALSE(starts_poisoned(sum, {{"beta", 0}}));  // always read; no scalar's name means anything
+  sum.unread_when = {{"keep", 0}, {"first", 1}};
+  EXPECT_TRUE(starts_poisoned(sum, {{"keep", 0}, {"first", 1}, {"beta", 1}}));
+  EXPECT_FALSE(starts_poisoned(sum, {{"keep", 0}, {"first", 0}}));
+  EXPECT_FALSE(starts_poisoned(sum, {{"keep", 0.5}, {"first", 1}}));
+  EXPECT_FALSE(starts_poisoned(sum, {{"keep", 0}}));
+}
+
+TEST(StartsPoisoned, EveryOutputAndNoInput) {
+  EXPECT_TRUE(starts_poisoned({.name = "y", .role = Role::out, .dtype = "y", .elements = Expression(1)}, {}));
+  EXPECT_FALSE(starts_poisoned({.name = "x", .role = Role::in, .dtype = "x", .elements = Expression(1)}, {}));
 }
 
 TEST_F(LayoutTest, ScalarsComeInTheOpsOrderAndType) {

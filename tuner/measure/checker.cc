@@ -59,7 +59,7 @@ void Checker::fill_inputs(std::size_t check_case) {
 
 void Checker::start_output(std::size_t operand, std::size_t check_case) {
   const OperandLayout& layout = layouts_[operand];
-  if (starts_poisoned(layout, cases_[check_case])) {
+  if (starts_poisoned(op_.operands[operand], cases_[check_case])) {
     kernels_.poison(layout.dtype, pointers_[operand], layout.elements);
   } else {
     kernels_.fill(layout, pointers_[operand], seed_of(check_case, operand));

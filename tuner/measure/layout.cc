@@ -112,10 +112,13 @@ std::vector<ScalarValue> scalar_values(const OpSpec& op, const std::map<std::str
   return scalars;
 }
 
-bool starts_poisoned(const OperandLayout& operand, const std::map<std::string, double>& scalars) {
-  if (operand.role == Role::out) return true;
-  const auto beta = scalars.find("beta");
-  return operand.role == Role::inout && beta != scalars.end() && beta->second == 0;
+bool starts_poisoned(const OperandSpec& operand, const std::map<std::string, double>& scalars) {
+  if (operand.role != Role::inout) return operand.role == Role::out;
+  const auto holds = [&scalars](const auto& condition) {
+    const auto scalar = scalars.find(condition.first);
+    return scalar != scalars.end() && scalar->second == condition.second;
+  };
+  return !operand.unread_when.empty() && std::all_of(operand.unread_when.begin(), operand.unread_when.end(), holds);
 }
 
 double tolerance(const Manifest& manifest, const OpSpec& op, const Problem& problem) {

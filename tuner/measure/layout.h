@@ -40,9 +40,9 @@ std::vector<std::map<std::string, double>> check_cases(const OpSpec& op);
 // One value for each scalar of the op, in its order; those not in `values` take their default.
 std::vector<ScalarValue> scalar_values(const OpSpec& op, const std::map<std::string, double>& values);
 
-// Whether `operand` starts a check as poison. An output does; so does one that is read too, when the op has a scalar
-// `beta` and it is 0 in this case, for then it must not be read.
-bool starts_poisoned(const OperandLayout& operand, const std::map<std::string, double>& scalars);
+// Whether `operand` starts a check with these scalars as poison. An output does; so does one of role inout where the op
+// says that it is not read with them.
+bool starts_poisoned(const OperandSpec& operand, const std::map<std::string, double>& scalars);
 
 // The largest relative Frobenius error that a right kernel of template `manifest` may show on this problem: the
 // manifest's or the op's tolerance for the dtype named by check.dtype (default: the first output's), and never less
