@@ -2,7 +2,7 @@
 // one process and with one to each core. Needs NVRTC, not a GPU.
 #include <benchmark/benchmark.h>
 
-#include <algorithm>
+#include <chrono>
 #include <future>
 #include <limits>
 #include <optional>
@@ -68,30 +68,50 @@ void ColdCompile128x256(benchmark::State& state) {
   }
 }
 
-// Items per second over a batch in which no two requests are alike; processes are started before the clock.
+// What a batch did: jobs that compiled, and the time their processes spent on them.
+struct BatchResult {
+  std::size_t compiled = 0;
+  double compile_ms = 0;
+};
+
+// Items per second over a batch; processes are started before the clock. Every number of processes has the same work
+// for each of them, configurations spread over the space from cheap to dear, so that two numbers compare. `busy` is the
+// share of the processes' time that went into compiling: what is missing from 1 went into the pool or into waiting for
+// the last job. `compile_ms`, a job's mean, grows with the number of processes where cores share caches and units.
 void PoolThroughput(benchmark::State& state) {
-  constexpr std::size_t kJobsPerProcess = 8;
-  const int processes = static_cast<int>(state.range(0));
+  constexpr std::size_t kJobsPerProcess = 16;
+  const auto processes = static_cast<std::size_t>(state.range(0));
   const Subject subject;
   const std::vector<Config> space = enumerate(*subject.gemm, subject.problem, subject.device).configs;
-  const std::size_t jobs = std::min(space.size(), kJobsPerProcess * static_cast<std::size_t>(processes));
-  kiln::jit::CompilePool pool({.helper = kiln::self_executable().parent_path() / "kiln", .num_processes = processes});
-  // Spread over the space, so that cheap and dear configurations both come.
-  const auto submit_all = [&](std::size_t count) {
+  kiln::jit::CompilePool pool(
+      {.helper = kiln::self_executable().parent_path() / "kiln", .num_processes = static_cast<int>(processes)});
+  const auto run = [&](std::size_t jobs) {
     std::vector<std::future<CompileOutcome>> outcomes;
-    for (std::size_t i = 0; i < count; ++i) {
-      outcomes.push_back(pool.submit(subject.request(space[i * space.size() / count])));
+    for (std::size_t i = 0; i < jobs; ++i) {
+      outcomes.push_back(pool.submit(subject.request(space[i % kJobsPerProcess * space.size() / kJobsPerProcess])));
     }
-    std::size_t compiled = 0;
-    for (auto& outcome : outcomes) compiled += std::holds_alternative<CompiledUnit>(outcome.get()) ? 1U : 0U;
-    return compiled;
+    BatchResult result;
+    for (auto& future : outcomes) {
+      const CompileOutcome outcome = future.get();
+      const auto* unit = std::get_if<CompiledUnit>(&outcome);
+      if (unit == nullptr) continue;
+      ++result.compiled;
+      result.compile_ms += unit->milliseconds;
+    }
+    return result;
   };
-  submit_all(static_cast<std::size_t>(processes));
+  run(processes);
+  const std::size_t jobs = kJobsPerProcess * processes;
   for (auto _ : state) {
-    if (submit_all(jobs) != jobs) {
+    const auto start = std::chrono::steady_clock::now();
+    const BatchResult result = run(jobs);
+    const std::chrono::duration<double, std::milli> wall = std::chrono::steady_clock::now() - start;
+    if (result.compiled != jobs) {
       state.SkipWithError("a configuration did not compile");
       return;
     }
+    state.counters["busy"] = result.compile_ms / (wall.count() * static_cast<double>(processes));
+    state.counters["compile_ms"] = result.compile_ms / static_cast<double>(jobs);
   }
   state.SetItemsProcessed(static_cast<std::int64_t>(jobs * state.iterations()));
 }
