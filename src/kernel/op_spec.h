@@ -19,8 +19,9 @@ int size_of(ScalarType type) noexcept;
 struct DimSpec {
   std::string name;
   std::optional<std::int64_t> min;
-  std::optional<Expression> fallback;  // the default; without one the dim must be given
-  bool is_stride = false;              // strides do not count in the distance between problems
+  std::optional<Expression> fallback;   // the default; without one the dim must be given
+  bool is_stride = false;               // strides do not count in the distance between problems
+  std::optional<std::int64_t> typical;  // for samples, where kernels take few values only
 };
 
 struct DTypeSpec {

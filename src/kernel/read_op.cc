@@ -39,10 +39,15 @@ std::vector<DimSpec> read_dims(TomlTable& op) {
   for (const std::string& name : table->keys()) {
     require_identifier(name, table->place_of(name));
     auto entry = table->get_table(name);
-    DimSpec dim{name, entry->get_integer("min"), entry->get_expression("default"), false};
+    DimSpec dim{name, entry->get_integer("min"), entry->get_expression("default"), false,
+                entry->get_integer("typical")};
     if (const auto kind = entry->get_string("kind")) {
       if (*kind != "stride") manifest_error(entry->place_of("kind"), "'" + *kind + "'; the only kind is \"stride\"");
       dim.is_stride = true;
+    }
+    if (dim.typical && *dim.typical < dim.min.value_or(*dim.typical)) {
+      manifest_error(entry->place_of("typical"),
+                     std::to_string(*dim.typical) + " is below the dim's min, " + std::to_string(*dim.min));
     }
     entry->refuse_unread();
     dims.push_back(std::move(dim));

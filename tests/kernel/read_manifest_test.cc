@@ -352,6 +352,12 @@ TEST_F(ReadOp, ACheckWithoutCasesRunsOnceWithTheDefaults) {
   EXPECT_EQ(op.check.cases[0], (std::map<std::string, double>{{"alpha", 1.5}, {"count", 3}}));
 }
 
+TEST_F(ReadOp, ATypicalValueIsOneTheDimMayHave) {
+  EXPECT_THAT(refusal("M = { min = 1 }", "M = { min = 2, typical = 1 }"),
+              AllOf(HasSubstr("op.dims.M.typical"), HasSubstr("1 is below the dim's min, 2")));
+  EXPECT_FALSE(mix_op().dims.front().typical);
+}
+
 TEST_F(ReadOp, ADefaultMayUseOnlyDimsBeforeIt) {
   EXPECT_THAT(refusal("M = { min = 1 }", "M = { default = \"N\" }"),
               AllOf(HasSubstr("op.dims.M.default"), HasSubstr("unknown symbol 'N'")));
@@ -388,8 +394,8 @@ TEST_F(ReadOp, OnlyAnInoutOperandCanBeUnread) {
 }
 
 TEST_F(ReadOp, WhenAnOperandIsUnreadIsSaidByScalarsOfTheOp) {
-  EXPECT_THAT(refusal_of_condition("inout", "{ alhpa = 0.0 }"),
-              AllOf(HasSubstr("op.operands.y.unread_when.alhpa"), HasSubstr("'alhpa' is no scalar of the op"),
+  EXPECT_THAT(refusal_of_condition("inout", "{ alpa = 0.0 }"),
+              AllOf(HasSubstr("op.operands.y.unread_when.alpa"), HasSubstr("'alpa' is no scalar of the op"),
                     HasSubstr("did you mean 'alpha'"), HasSubstr("allowed: alpha, count")));
   EXPECT_THAT(refusal_of_condition("inout", "{}"), AllOf(HasSubstr("unread_when"), HasSubstr("is empty")));
   EXPECT_THAT(refusal_of_condition("inout", "\"alpha == 0\""), HasSubstr("expected a table, found the string"));

@@ -63,7 +63,7 @@ std::optional<Problem> sample_problem(const KernelTemplate& t, const cuda::Devic
   Problem problem;
   problem.op = t.op->name;
   for (const DimSpec& dim : t.op->dims) {
-    if (!dim.fallback) problem.dims[dim.name] = std::max(extent, dim.min.value_or(extent));
+    if (!dim.fallback) problem.dims[dim.name] = dim.typical.value_or(std::max(extent, dim.min.value_or(extent)));
   }
   if (rule < t.manifest.accept.size()) {
     const AcceptRule& accept = t.manifest.accept[rule];
