@@ -21,6 +21,9 @@ class Checker {
 
   void run() {
     check_dtypes();
+    for (const std::string& choice : manifest_.handles) {
+      require_known("handles", "choice of the op with omit_default", choice, variation_names());
+    }
     for (const std::string& dim : manifest_.bake) {
       require_known("bake", "dim of the op", dim, dim_names());
     }
@@ -69,6 +72,13 @@ class Checker {
   Names dtype_names_of_op() const {
     Names names;
     for (const DTypeSpec& dtype : op_.dtypes) names.insert(dtype.name);
+    return names;
+  }
+  Names variation_names() const {
+    Names names;
+    for (const ChoiceSpec& choice : op_.choices) {
+      if (choice.omit_default) names.insert(choice.name);
+    }
     return names;
   }
   Names operand_names() const {

@@ -42,7 +42,8 @@ std::string constant(const std::string& name, std::int64_t value) {
 }
 
 // The struct's members that follow from the problem alone: types, choices and baked dims.
-std::string problem_members(const KernelTemplate& t, const Problem& problem) {
+std::string problem_members(const KernelTemplate& t, const Problem& given) {
+  const Problem problem = in_full(*t.op, given);
   std::string members;
   for (const DTypeSpec& spec : t.op->dtypes) {
     members += "  using " + spec.name + "_t = " + device_type(problem.dtypes.at(spec.name)) + ";\n";

@@ -29,14 +29,14 @@ class PlanBuilder {
  public:
   PlanBuilder(const KernelTemplate& t, const Problem& problem, const Config& config, const cuda::DeviceInfo& device,
               EncodeMaps encode)
-      : t_(t), problem_(problem), encode_(encode), bound_(t, problem, device) {
+      : t_(t), problem_(in_full(*t.op, problem)), encode_(encode), bound_(t, problem, device) {
     bound_.set(config);
   }
 
   LaunchPlan build(const std::vector<LaunchSpec>& launches) {
     lay_out_workspace();
     for (const OperandSpec& operand : t_.op->operands) {
-      plan_.touched.push_back(value(operand.elements) > 0);
+      plan_.touched.push_back(elements(operand, bound_.scope()) > 0);
       plan_.alignment.push_back(static_cast<std::uint32_t>(problem_.alignments.at(operand.name)));
     }
     for (std::size_t i = 0; i < launches.size(); ++i) {
@@ -261,7 +261,7 @@ class PlanBuilder {
   }
 
   const KernelTemplate& t_;
-  const Problem& problem_;
+  const Problem problem_;  // in full
   EncodeMaps encode_;
   ConfigScope bound_;
   LaunchPlan plan_;

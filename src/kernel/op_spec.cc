@@ -83,6 +83,14 @@ void complete_alignments(const OpSpec& op, Problem& problem) {
   }
 }
 
+void bind_choices(const OpSpec& op, const Problem& problem, Scope& scope) {
+  for (const ChoiceSpec& spec : op.choices) {
+    for (const std::string& value : spec.values) {
+      scope.set(spec.name + "_is_" + value, problem.choices.at(spec.name) == value ? 1 : 0);
+    }
+  }
+}
+
 void bind_types(const OpSpec& op, const Problem& problem, Scope& scope) {
   for (const DTypeSpec& spec : op.dtypes) {
     const DType dtype = problem.dtypes.at(spec.name);
@@ -93,17 +101,13 @@ void bind_types(const OpSpec& op, const Problem& problem, Scope& scope) {
     // A reference may run with a dtype outside the op's list; its own flag still must exist.
     scope.set(spec.name + "_is_" + std::string(to_string(dtype)), 1);
   }
-  for (const ChoiceSpec& spec : op.choices) {
-    for (const std::string& value : spec.values) {
-      scope.set(spec.name + "_is_" + value, problem.choices.at(spec.name) == value ? 1 : 0);
-    }
-  }
+  bind_choices(op, problem, scope);
   for (const OperandSpec& operand : op.operands)
     scope.set("align_" + operand.name, problem.alignments.at(operand.name));
 }
 
-void complete_dims(const OpSpec& op, Problem& problem) {
-  Scope scope;
+// Leaves the scope with every symbol of the problem.
+void complete_dims(const OpSpec& op, Problem& problem, Scope& scope) {
   bind_types(op, problem, scope);
   for (const DimSpec& spec : op.dims) {
     auto it = problem.dims.find(spec.name);
@@ -121,6 +125,9 @@ void complete_dims(const OpSpec& op, Problem& problem) {
     }
     scope.set(spec.name, it->second);
   }
+}
+
+void check_requirements(const OpSpec& op, const Problem& problem, const Scope& scope) {
   for (const Requirement& requirement : op.require) {
     if (requirement.condition.evaluate(scope) != 0) continue;
     std::string values;
@@ -179,11 +186,61 @@ DType read_dtype(const std::string& name, const std::string& text) {
   return *dtype;
 }
 
-// Stored problems outlive the op they were completed for, whose dims and operands may since have other names.
-template <class Map>
-bool same_names(const Map& a, const Map& b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
-                    [](const auto& x, const auto& y) { return x.first == y.first; });
+// What is given of a dim or dtype that the problem does not have would be lost without a word.
+template <class Spec, class Map>
+void refuse_absent(const std::string& what, const OpSpec& op, const std::vector<Spec>& specs, const Map& given,
+                   const Scope& choices) {
+  for (const Spec& spec : specs) {
+    if (is_present(spec.when, choices) || given.count(spec.name) == 0) continue;
+    throw Error(ErrorCode::invalid_argument, "op " + op.name + ": the " + what + " " + spec.name +
+                                                 " is given, but this problem has none; it belongs to one with " +
+                                                 spec.when->text());
+  }
+}
+
+template <class Spec, class Map>
+void erase_absent(const std::vector<Spec>& specs, Map& map, const Scope& choices) {
+  for (const Spec& spec : specs) {
+    if (!is_present(spec.when, choices)) map.erase(spec.name);
+  }
+}
+
+// Stored problems outlive the op they were completed for, whose dims and operands may since have other names. What only
+// some problems have counts where `b` has it.
+template <class Spec, class Map>
+bool same_form(const std::vector<Spec>& specs, const Map& a, const Map& b) {
+  std::size_t known = 0;
+  for (const Spec& spec : specs) {
+    known += b.count(spec.name);
+    if (!spec.when && a.count(spec.name) != b.count(spec.name)) return false;
+  }
+  return known == b.size();
+}
+
+// How many variations set `a` and `b` apart; empty where another choice does.
+std::optional<int> variations(const OpSpec& op, const Problem& a, const Problem& b) {
+  int count = 0;
+  std::size_t known = 0;
+  for (const ChoiceSpec& spec : op.choices) {
+    const auto value_in = [&spec](const Problem& problem) {
+      const auto found = problem.choices.find(spec.name);
+      return found != problem.choices.end() ? found->second : spec.omit_default ? spec.fallback : "";
+    };
+    known += b.choices.count(spec.name);
+    if (value_in(a) == value_in(b)) continue;
+    if (!spec.omit_default) return std::nullopt;
+    ++count;
+  }
+  if (known != b.choices.size()) return std::nullopt;
+  return count;
+}
+
+bool same_dtypes(const OpSpec& op, const Problem& a, const Problem& b) {
+  return same_form(op.dtypes, a.dtypes, b.dtypes) &&
+         std::all_of(a.dtypes.begin(), a.dtypes.end(), [&b](const auto& dtype) {
+           const auto other = b.dtypes.find(dtype.first);
+           return other == b.dtypes.end() || other->second == dtype.second;
+         });
 }
 
 }  // namespace
@@ -208,21 +265,50 @@ const OperandSpec* OpSpec::find_operand(const std::string& operand) const noexce
   return nullptr;
 }
 
+bool is_present(const std::optional<Expression>& when, const Scope& scope) {
+  return !when || when->evaluate(scope) != 0;
+}
+
+std::int64_t elements(const OperandSpec& operand, const Scope& scope) {
+  return is_present(operand.when, scope) ? operand.elements.evaluate(scope) : 0;
+}
+
 Problem complete(const OpSpec& op, Problem problem) {
   problem.op = op.name;
   refuse_unknown("dim", op, op.dims, problem.dims);
   refuse_unknown("dtype", op, op.dtypes, problem.dtypes);
   refuse_unknown("choice", op, op.choices, problem.choices);
-  complete_dtypes(op, problem);
   complete_choices(op, problem);
+  Scope choices;
+  bind_choices(op, problem, choices);
+  refuse_absent("dim", op, op.dims, problem.dims, choices);
+  refuse_absent("dtype", op, op.dtypes, problem.dtypes, choices);
+  complete_dtypes(op, problem);
   complete_alignments(op, problem);
   try {
-    complete_dims(op, problem);
+    Scope scope;
+    complete_dims(op, problem, scope);
+    check_requirements(op, problem, scope);
   } catch (const Error& error) {
     // An extent too large to compute with: the caller's, not the op's.
     if (error.code() != ErrorCode::invalid_expression) throw;
     throw Error(ErrorCode::invalid_argument, "op " + op.name + ": " + error.what());
   }
+  erase_absent(op.dims, problem.dims, choices);
+  erase_absent(op.dtypes, problem.dtypes, choices);
+  erase_absent(op.operands, problem.alignments, choices);
+  for (const ChoiceSpec& spec : op.choices) {
+    if (spec.omit_default && problem.choices.at(spec.name) == spec.fallback) problem.choices.erase(spec.name);
+  }
+  return problem;
+}
+
+Problem in_full(const OpSpec& op, Problem problem) {
+  Scope scope;
+  complete_choices(op, problem);
+  complete_dtypes(op, problem);
+  complete_alignments(op, problem);
+  complete_dims(op, problem, scope);
   return problem;
 }
 
@@ -265,8 +351,9 @@ Problem problem_from_text(const OpSpec& op, const ProblemText& text) {
 }
 
 void bind_problem(const OpSpec& op, const Problem& problem, Scope& scope) {
-  bind_types(op, problem, scope);
-  for (const DimSpec& spec : op.dims) scope.set(spec.name, problem.dims.at(spec.name));
+  const Problem full = in_full(op, problem);
+  bind_types(op, full, scope);
+  for (const DimSpec& spec : op.dims) scope.set(spec.name, full.dims.at(spec.name));
 }
 
 std::vector<std::string> problem_symbols(const OpSpec& op) {
@@ -295,12 +382,13 @@ std::int64_t bytes(const OpSpec& op, const Problem& problem) {
 }
 
 std::optional<double> problem_distance(const OpSpec& op, const Problem& a, const Problem& b) {
-  if (a.op != b.op || a.dtypes != b.dtypes || a.choices != b.choices) return std::nullopt;
-  if (!same_names(a.dims, b.dims) || !same_names(a.alignments, b.alignments)) return std::nullopt;
-  double sum = 0;
+  const std::optional<int> varied = variations(op, a, b);
+  if (a.op != b.op || !varied || !same_dtypes(op, a, b)) return std::nullopt;
+  if (!same_form(op.dims, a.dims, b.dims) || !same_form(op.operands, a.alignments, b.alignments)) return std::nullopt;
+  double sum = *varied;
   int count = 0;
   for (const DimSpec& spec : op.dims) {
-    if (spec.is_stride) continue;
+    if (spec.is_stride || a.dims.count(spec.name) + b.dims.count(spec.name) < 2) continue;
     const double x = static_cast<double>(std::max<std::int64_t>(1, a.dims.at(spec.name)));
     const double y = static_cast<double>(std::max<std::int64_t>(1, b.dims.at(spec.name)));
     sum += std::pow(std::log2(x / y), 2);

@@ -283,6 +283,7 @@ Manifest read_manifest(const std::string& text, const std::string& file) {
   manifest.bake = top.get_strings("bake");
   manifest.priority = static_cast<int>(top.get_integer("priority").value_or(0));
   manifest.options = top.get_strings("options");
+  manifest.handles = top.get_strings("handles");
   manifest.accept = read_accept(top);
   manifest.require_problem = read_requirements(top, "require_problem");
   manifest.params = read_params(top);

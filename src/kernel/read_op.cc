@@ -40,7 +40,7 @@ std::vector<DimSpec> read_dims(TomlTable& op) {
     require_identifier(name, table->place_of(name));
     auto entry = table->get_table(name);
     DimSpec dim{name, entry->get_integer("min"), entry->get_expression("default"), false,
-                entry->get_integer("typical")};
+                entry->get_integer("typical"), entry->get_expression("when")};
     if (const auto kind = entry->get_string("kind")) {
       if (*kind != "stride") manifest_error(entry->place_of("kind"), "'" + *kind + "'; the only kind is \"stride\"");
       dim.is_stride = true;
@@ -48,6 +48,9 @@ std::vector<DimSpec> read_dims(TomlTable& op) {
     if (dim.typical && *dim.typical < dim.min.value_or(*dim.typical)) {
       manifest_error(entry->place_of("typical"),
                      std::to_string(*dim.typical) + " is below the dim's min, " + std::to_string(*dim.min));
+    }
+    if (dim.when && !dim.fallback) {
+      manifest_error(entry->place_of("when"), "a dim that only some problems have needs a default for the others");
     }
     entry->refuse_unread();
     dims.push_back(std::move(dim));
@@ -80,6 +83,7 @@ std::vector<DTypeSpec> read_dtypes(TomlTable& op) {
             read_dtype(map->require_string(from), map->place_of(from));
       }
     }
+    spec.when = entry->get_expression("when");
     entry->refuse_unread();
     const auto source = std::find_if(dtypes.begin(), dtypes.end(),
                                      [&spec](const DTypeSpec& other) { return other.name == spec.copy_of; });
@@ -95,6 +99,9 @@ std::vector<DTypeSpec> read_dtypes(TomlTable& op) {
       manifest_error(entry->place_of("default"),
                      "'" + std::string(to_string(*spec.fallback)) + "' is not among the values");
     }
+    if (spec.when && !spec.fallback && spec.copy_of.empty()) {
+      manifest_error(entry->place_of("when"), "a dtype that only some problems have needs a default for the others");
+    }
     dtypes.push_back(std::move(spec));
   }
   return dtypes;
@@ -107,7 +114,8 @@ std::vector<ChoiceSpec> read_choices(TomlTable& op) {
   for (const std::string& name : table->keys()) {
     require_identifier(name, table->place_of(name));
     auto entry = table->get_table(name);
-    ChoiceSpec choice{name, entry->get_strings("values"), entry->get_string("default").value_or("")};
+    ChoiceSpec choice{name, entry->get_strings("values"), entry->get_string("default").value_or(""),
+                      entry->get_flag("omit_default").value_or(false)};
     if (choice.values.empty()) manifest_error(entry->place_of("values"), "missing; list the choice's values");
     for (const std::string& value : choice.values) require_identifier(value, entry->place_of("values"));
     if (choice.fallback.empty()) choice.fallback = choice.values.front();
@@ -209,6 +217,11 @@ std::vector<OperandSpec> read_operands(TomlTable& op, const std::vector<DTypeSpe
     if (!elements) manifest_error(entry->place_of("elements"), "missing; give the operand's span in elements");
     operand.elements = *elements;
     operand.unread_when = read_unread_when(*entry, operand.role, scalars);
+    operand.when = entry->get_expression("when");
+    operand.output_when = entry->get_expression("output_when");
+    if (operand.output_when && operand.role != Role::inout) {
+      manifest_error(entry->place_of("output_when"), "only an operand of role inout is sometimes an output alone");
+    }
     entry->refuse_unread();
     operands.push_back(std::move(operand));
   }
@@ -261,12 +274,18 @@ CheckSpec read_check(TomlTable& op, const OpSpec& spec) {
   std::map<std::string, double> defaults;
   for (const ScalarSpec& scalar : spec.scalars) defaults[scalar.name] = scalar.fallback;
   for (TomlTable& entry : table->get_tables("cases")) {
-    auto scalars = defaults;
-    for (auto& [name, value] : scalars) value = entry.get_number(name).value_or(value);
+    CheckCase check_case{entry.get_expression("when"), defaults, {}};
+    for (auto& [name, value] : check_case.scalars) value = entry.get_number(name).value_or(value);
+    if (auto by_root = entry.get_table("by_root")) {
+      for (const std::string& name : by_root->keys()) {
+        if (defaults.count(name) == 0) manifest_error(by_root->place_of(name), "names no scalar of the op");
+        check_case.by_root.emplace(name, *by_root->get_expression(name));
+      }
+    }
     entry.refuse_unread();
-    check.cases.push_back(std::move(scalars));
+    check.cases.push_back(std::move(check_case));
   }
-  if (check.cases.empty()) check.cases.push_back(defaults);
+  if (check.cases.empty()) check.cases.push_back({std::nullopt, defaults, {}});
   table->refuse_unread();
   return check;
 }
@@ -293,8 +312,26 @@ void check_symbols(const OpSpec& spec, const TomlPlace& place) {
     if (dim.fallback) check(*dim.fallback, known, "dims." + dim.name + ".default");
     known.insert(dim.name);
   }
-  for (const OperandSpec& operand : spec.operands)
+  std::set<std::string> of_choices;
+  for (const ChoiceSpec& choice : spec.choices) {
+    for (const std::string& value : choice.values) of_choices.insert(choice.name + "_is_" + value);
+  }
+  const auto check_when = [&](const auto& specs, const std::string& table) {
+    for (const auto& item : specs) {
+      if (item.when) check(*item.when, of_choices, table + "." + item.name + ".when");
+    }
+  };
+  check_when(spec.dims, "dims");
+  check_when(spec.dtypes, "dtypes");
+  check_when(spec.operands, "operands");
+  for (const OperandSpec& operand : spec.operands) {
     check(operand.elements, all, "operands." + operand.name + ".elements");
+    if (operand.output_when) check(*operand.output_when, of_choices, "operands." + operand.name + ".output_when");
+  }
+  for (const CheckCase& check_case : spec.check.cases) {
+    if (check_case.when) check(*check_case.when, all, "check.cases.when");
+    for (const auto& [name, extent] : check_case.by_root) check(extent, all, "check.cases.by_root." + name);
+  }
   for (const Requirement& r : spec.require) check(r.condition, all, "require.\"" + r.condition.text() + "\"");
   check(spec.flops, all, "cost.flops");
   check(spec.bytes, all, "cost.bytes");

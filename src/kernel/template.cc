@@ -48,6 +48,17 @@ std::string dtype_mismatch(const AcceptRule& rule, const Problem& problem) {
   return {};
 }
 
+// A complete problem names those choices that it takes at another value than the default.
+std::string unhandled_choice(const KernelTemplate& t, const Problem& problem) {
+  for (const ChoiceSpec& spec : t.op->choices) {
+    const auto given = problem.choices.find(spec.name);
+    const auto& handles = t.manifest.handles;
+    if (!spec.omit_default || given == problem.choices.end() || given->second == spec.fallback) continue;
+    if (std::find(handles.begin(), handles.end(), spec.name) == handles.end()) return spec.name + "=" + given->second;
+  }
+  return {};
+}
+
 }  // namespace
 
 void bind_device(const cuda::DeviceInfo& device, Scope& scope) {
@@ -79,10 +90,12 @@ std::string rejection(const KernelTemplate& t, const Problem& problem, const cud
            std::to_string(device.cc_minor);
   }
   std::string mismatch;
+  const Problem full = in_full(*t.op, problem);
   for (const AcceptRule& rule : t.manifest.accept) {
-    mismatch = dtype_mismatch(rule, problem);
+    mismatch = dtype_mismatch(rule, full);
     if (mismatch.empty()) break;
   }
+  if (mismatch.empty()) mismatch = unhandled_choice(t, problem);
   if (!mismatch.empty()) return "does not take " + mismatch;
   Scope scope;
   bind_problem(*t.op, problem, scope);

@@ -35,10 +35,17 @@ ScalarValue to_scalar(ScalarType type, double value) {
   return result;
 }
 
-void check_counts(const OpSpec& op, std::span<void* const> pointers, std::span<const double> scalars) {
-  if (pointers.size() != op.operands.size() || pointers.size() > kMaxOperands) {
-    throw Error(ErrorCode::invalid_argument, "op " + op.name + " takes " + std::to_string(op.operands.size()) +
-                                                 " pointers, not " + std::to_string(pointers.size()));
+// Pointers through which nothing is touched may be left out at the end.
+void check_counts(const OpSpec& op, const LaunchPlan& plan, std::span<void* const> pointers,
+                  std::span<const double> scalars) {
+  const std::size_t most = op.operands.size();
+  const bool enough = pointers.size() <= most &&
+                      std::none_of(plan.touched.begin() + static_cast<std::ptrdiff_t>(std::min(pointers.size(), most)),
+                                   plan.touched.end(), [](bool touched) { return touched; });
+  if (!enough || most > kMaxOperands) {
+    throw Error(ErrorCode::invalid_argument, "op " + op.name + " takes " + std::to_string(most) + " pointers, not " +
+                                                 std::to_string(pointers.size()) +
+                                                 "; only operands that a problem does not have may be left out");
   }
   if ((!scalars.empty() && scalars.size() != op.scalars.size()) || op.scalars.size() > kMaxScalars) {
     throw Error(ErrorCode::invalid_argument, "op " + op.name + " takes " + std::to_string(op.scalars.size()) +
@@ -68,7 +75,7 @@ constexpr CUdeviceptr kUntouchedAddress = 256;
 
 void Operation::Impl::call(Stream stream, const Prepared& prepared, std::span<void* const> pointers,
                            std::span<const double> scalars, void* workspace) const {
-  check_counts(*op, pointers, scalars);
+  check_counts(*op, prepared.plan, pointers, scalars);
   if (prepared.plan.launches.empty()) return;
   if (aligned(*op, prepared.plan, pointers)) return launch(stream, prepared, pointers, scalars, workspace);
   // A workspace of the caller's was sized for the aligned plan; the unaligned one uses its own.
@@ -79,7 +86,7 @@ void Operation::Impl::launch(Stream stream, const Prepared& prepared, std::span<
                              std::span<const double> scalars, void* workspace) const {
   std::array<CUdeviceptr, kMaxOperands> addresses;
   std::array<ScalarValue, kMaxScalars> values;
-  for (std::size_t i = 0; i < pointers.size(); ++i) {
+  for (std::size_t i = 0; i < op->operands.size(); ++i) {
     addresses[i] = prepared.plan.touched[i] ? reinterpret_cast<CUdeviceptr>(pointers[i]) : kUntouchedAddress;
   }
   for (std::size_t i = 0; i < op->scalars.size(); ++i) {
@@ -89,13 +96,14 @@ void Operation::Impl::launch(Stream stream, const Prepared& prepared, std::span<
   if (space == 0 && prepared.plan.workspace_bytes > 0) {
     space = workspaces.get(stream, prepared.plan.workspace_bytes);
   }
-  run(prepared.plan, prepared.kernels->kernels, {addresses.data(), pointers.size()},
+  run(prepared.plan, prepared.kernels->kernels, {addresses.data(), op->operands.size()},
       {values.data(), op->scalars.size()}, space, stream);
 }
 
 PreparedPtr Operation::Impl::prepare_unaligned(Stream stream, Problem problem, std::span<void* const> pointers) const {
   for (std::size_t i = 0; i < pointers.size(); ++i) {
     const OperandSpec& operand = op->operands[i];
+    if (problem.alignments.count(operand.name) == 0) continue;  // the problem has no such operand
     const auto address = reinterpret_cast<std::uintptr_t>(pointers[i]);
     int& alignment = problem.alignments.at(operand.name);
     while (address % static_cast<std::uintptr_t>(alignment) != 0) alignment /= 2;

@@ -16,13 +16,15 @@ struct GemmHash {
     std::size_t hash = 1469598103934665603ULL;
     const auto mix = [&hash](std::uint64_t value) { hash = (hash ^ value) * 1099511628211ULL; };
     for (const std::int64_t v :
-         {g.m.value, g.n, g.k, g.lda, g.ldb, g.ldd, g.batch, g.stride_a, g.stride_b, g.stride_d}) {
+         {g.m.value, g.n, g.k, g.lda, g.ldb, g.ldd, g.ldc, g.batch, g.stride_a, g.stride_b, g.stride_d, g.stride_c}) {
       mix(static_cast<std::uint64_t>(v));
     }
     mix(static_cast<std::uint64_t>(g.a) | static_cast<std::uint64_t>(g.b) << 8 | static_cast<std::uint64_t>(g.d) << 16);
     mix(static_cast<std::uint64_t>(g.a_layout) | static_cast<std::uint64_t>(g.b_layout) << 1 |
         static_cast<std::uint64_t>(g.d_layout) << 2 | static_cast<std::uint64_t>(g.m.is_bound) << 3 |
         static_cast<std::uint64_t>(g.alignment) << 4);
+    mix(static_cast<std::uint64_t>(g.addend) | static_cast<std::uint64_t>(g.bias) << 2 |
+        static_cast<std::uint64_t>(g.activation) << 4 | static_cast<std::uint64_t>(g.c.value_or(g.d)) << 8);
     return hash;
   }
 };
@@ -78,7 +80,7 @@ Runtime::~Runtime() = default;
 GemmOperation Runtime::prepare(const Gemm& gemm) {
   const CanonicalGemm form = canonical(gemm);
   return GemmOperation(form.dynamic_dim.empty() ? prepare(form.problem) : prepare(form.problem, form.dynamic_dim),
-                       form.swapped);
+                       form.swapped, gemm.addend != Addend::d);
 }
 
 Operation Runtime::prepare(const Problem& problem) { return Operation(impl_->fixed(problem, "")); }
@@ -94,10 +96,14 @@ Operation Runtime::prepare(const Kernel& kernel, const Problem& problem) {
 }
 
 void Runtime::gemm(Stream stream, const Gemm& gemm, const void* a, const void* b, void* d, float alpha, float beta) {
+  this->gemm(stream, gemm, GemmCall{.a = a, .b = b, .d = d, .alpha = alpha, .beta = beta});
+}
+
+void Runtime::gemm(Stream stream, const Gemm& gemm, const GemmCall& call) {
   {
     const std::shared_lock lock(impl_->remembered_mutex);
     if (const auto it = impl_->remembered.find(gemm); it != impl_->remembered.end()) {
-      return it->second(stream, a, b, d, alpha, beta);
+      return it->second(stream, call);
     }
   }
   refuse_in_capture(stream, "preparing a GEMM met for the first time");
@@ -107,7 +113,7 @@ void Runtime::gemm(Stream stream, const Gemm& gemm, const void* a, const void* b
     const std::unique_lock lock(impl_->remembered_mutex);
     impl_->remembered.emplace(gemm, operation);
   }
-  operation(stream, a, b, d, alpha, beta);
+  operation(stream, call);
 }
 
 Kernel Runtime::load(const std::filesystem::path& manifest) {

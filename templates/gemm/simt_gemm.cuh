@@ -1,5 +1,6 @@
-// D[M,N] = alpha · A[M,K] · B[K,N] + beta · D with fp32 multiply-adds on the ordinary cores: the template that takes
-// every problem. Any dtypes, layouts, leading dimensions, strides and sizes, any pointer aligned to its element.
+// D[M,N] = alpha · A[M,K] · B[K,N] + beta · D, or any epilogue of the op, with fp32 multiply-adds on the ordinary
+// cores: the template that takes every problem. Any dtypes, layouts, leading dimensions, strides and sizes, any pointer
+// aligned to its element.
 //
 //   device memory ── VEC elements a load ──> registers ── as fp32 ──> shared memory, 2 stages ──> fragments ──> sums
 //
@@ -16,11 +17,9 @@ namespace kiln {
 namespace simt {
 
 __host__ __device__ constexpr int smaller(int a, int b) { return a < b ? a : b; }
+__host__ __device__ constexpr int larger(int a, int b) { return a > b ? a : b; }
 
-template <class T, int V>
-struct alignas(sizeof(T) * V) Vector {
-  T at[V];
-};
+using tile::Vector;
 
 template <class C>
 struct Config {
@@ -180,12 +179,11 @@ struct LaneTile {
   }
 };
 
-// Writes a lane's values to `d`, the address of the block's tile; rows and columns count what exists of D from there.
-// kVec divides the columns, and so a vector is all inside or all outside.
-template <class Cfg, int kVec, class D>
-__device__ __forceinline__ void store_tile(const float (&acc)[Cfg::kThreadM][Cfg::kThreadN], LaneTile<Cfg> at, D* d,
-                                           int64_t ldd, int64_t rows, int64_t columns, float alpha, float beta) {
-  using Store = Vector<D, kVec>;
+// Passes a lane's values on in pieces of kVec neighbours; rows and columns count what exists of D from the tile on.
+// kVec divides the columns, and so a piece is all inside or all outside.
+template <class Cfg, int kVec, class Target>
+__device__ __forceinline__ void store_tile(const float (&acc)[Cfg::kThreadM][Cfg::kThreadN], LaneTile<Cfg> at,
+                                           const Target& target, int64_t rows, int64_t columns) {
 #pragma unroll
   for (int i = 0; i < Cfg::kThreadM; ++i) {
     const int m = at.m + i / Cfg::kPieceM * Cfg::kLanesM * Cfg::kPieceM + i % Cfg::kPieceM;
@@ -194,12 +192,10 @@ __device__ __forceinline__ void store_tile(const float (&acc)[Cfg::kThreadM][Cfg
     for (int j = 0; j < Cfg::kThreadN; j += kVec) {
       const int n = at.n + j / Cfg::kPieceN * Cfg::kLanesN * Cfg::kPieceN + j % Cfg::kPieceN;
       if (n >= columns) break;
-      Store* const to = reinterpret_cast<Store*>(d + m * ldd + n);
-      Store values = {};
-      if (beta != 0.0f) values = *to;
+      float values[kVec];
 #pragma unroll
-      for (int v = 0; v < kVec; ++v) values.at[v] = finish_element(acc[i][j + v], alpha, beta, values.at[v]);
-      *to = values;
+      for (int v = 0; v < kVec; ++v) values[v] = acc[i][j + v];
+      target.store(m, n, values);
     }
   }
 }
@@ -237,7 +233,7 @@ extern __shared__ float4 simt_gemm_shared[];
 template <class C>
 __global__ void __launch_bounds__(C::threads, C::min_blocks)
     simt_gemm(const typename C::a_t* __restrict__ a, const typename C::b_t* __restrict__ b, typename C::d_t* d,
-              float* partials, GemmProblem p, int splits) {
+              const typename C::c_t* c, const typename C::c_t* bias, float* partials, GemmProblem p, int splits) {
   using namespace simt;
   using Cfg = Config<C>;
   using TileA = OperandTile<typename C::a_t, Cfg::kM, Cfg::kK, Cfg::kVec, Cfg::kWarps, C::a_layout_is_row>;
@@ -312,31 +308,35 @@ __global__ void __launch_bounds__(C::threads, C::min_blocks)
   }
 
   if (splits == 1) {
-    constexpr int kVec = smaller(Cfg::kVec, Cfg::kPieceN);
-    store_tile<Cfg, kVec>(acc, at, d + work.matrix * p.stride_d + work.m0 * p.ldd + work.n0, p.ldd, rows, columns,
-                          p.alpha, p.beta);
+    constexpr int kVec = larger(smaller(Cfg::kVec, Cfg::kPieceN), tile::EpilogueOf<C>::kStep);
+    store_tile<Cfg, kVec>(acc, at, epilogue_target<C>(p, d, c, bias, work.matrix).at(work.m0, work.n0), rows, columns);
   } else {
     const int64_t pitch = partial_pitch(p.N);
     float* const partial = partials + (work.split * p.batch + work.matrix) * p.M * pitch;
-    store_tile<Cfg, Cfg::kPieceN>(acc, at, partial + work.m0 * pitch + work.n0, pitch, rows, pitch - work.n0, 1.0f,
-                                  0.0f);
+    store_tile<Cfg, Cfg::kPieceN>(acc, at, tile::PartialTarget{partial + work.m0 * pitch + work.n0, pitch}, rows,
+                                  pitch - work.n0);
   }
 }
 
-// D = alpha · (sum of the partials, in order of k) + beta · D, an element a thread.
+// The epilogue over the sum of the partials, in order of k; an element of D a thread.
 template <class C>
 __global__ void __launch_bounds__(256)
-    simt_gemm_reduce(const float* __restrict__ partials, typename C::d_t* d, GemmProblem p, int splits) {
+    simt_gemm_reduce(const float* __restrict__ partials, typename C::d_t* d, const typename C::c_t* c,
+                     const typename C::c_t* bias, GemmProblem p, int splits) {
+  constexpr int kStep = tile::EpilogueOf<C>::kStep;
   const int64_t pitch = simt::partial_pitch(p.N);
-  const int64_t elements = p.batch * p.M * p.N;
+  const int64_t columns = p.N / kStep;
+  const int64_t elements = p.batch * p.M * columns;
   for (int64_t e = int64_t{blockIdx.x} * blockDim.x + threadIdx.x; e < elements; e += int64_t{gridDim.x} * blockDim.x) {
-    const int64_t row = divide(e, p.N);
+    const int64_t row = divide(e, columns);
     const int64_t matrix = divide(row, p.M);
-    const int64_t n = e - row * p.N;
-    float sum = 0.0f;
-    for (int s = 0; s < splits; ++s) sum += partials[(s * p.batch * p.M + row) * pitch + n];
-    typename C::d_t& element = d[matrix * p.stride_d + (row - matrix * p.M) * p.ldd + n];
-    element = finish_element(sum, p.alpha, p.beta, element);
+    const int64_t n = (e - row * columns) * kStep;
+    float sums[kStep] = {};
+    for (int s = 0; s < splits; ++s) {
+#pragma unroll
+      for (int i = 0; i < kStep; ++i) sums[i] += partials[(s * p.batch * p.M + row) * pitch + n + i];
+    }
+    epilogue_target<C>(p, d, c, bias, matrix).at(row - matrix * p.M, n).store(0, 0, sums);
   }
 }
 

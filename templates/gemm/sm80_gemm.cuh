@@ -1,4 +1,5 @@
-// D[M,N] = alpha · A[M,K] · B[K,N] + beta · D on the tensor cores by mma.sync, for every GPU from sm_80 on.
+// D[M,N] = alpha · A[M,K] · B[K,N] + beta · D, or any epilogue of the op, on the tensor cores by mma.sync, for every
+// GPU from sm_80 on.
 //
 //   global ── cp.async ──▶ shared, STAGES tiles of A and B ── ldmatrix ──▶ registers ── mma.sync ──▶ accumulators
 //                                                                                                        │
@@ -13,21 +14,22 @@
 #include "ptx/mma.cuh"
 #include "ptx/types.cuh"
 #include "tile/epilogue_sm80.cuh"
+#include "tile/gemm_epilogue.cuh"
 #include "tile/operand_sm80.cuh"
 
 namespace kiln {
 
 struct Sm80GemmArgs {
-  int64_t lda, ldb, ldd, stride_a, stride_b, stride_d;
+  int64_t lda, ldb, ldd, ldc, stride_a, stride_b, stride_d, stride_c;
   int32_t M, N, K;
   int32_t splits, k_per_split;  // k_per_split is a multiple of BK
   int32_t group_m;              // tiles of D that follow each other down a column before the next column starts
-  int32_t vector_d;             // every row of D is aligned to 4 elements
-  float alpha, beta;            // beta == 0: D is not read
+  int32_t vector_d;             // every row of D, and of C, is aligned to 4 elements
+  float alpha, beta;            // beta == 0: neither D nor C is read
 };
 
 struct Sm80ReduceArgs {
-  int64_t ldd, stride_d;
+  int64_t ldd, ldc, stride_d, stride_c;
   int32_t M, N;
   int32_t splits;
   int32_t vector_d;
@@ -166,15 +168,28 @@ __device__ __forceinline__ void multiply(typename Config::A::Copy copy_a, typena
   __syncthreads();
 }
 
-// Stores a warp's tile in vectors of 4 where the rows of D allow it.
-template <class Epilogue, class D>
-__device__ __forceinline__ void store(D* d, const tile::OutputTile& tile,
+// Matrix `batch` of D, for its epilogue.
+template <class C, class Args>
+__device__ __forceinline__ tile::EpilogueTarget<C> target(const Args& args, typename C::d_t* d,
+                                                          const typename C::c_t* c, const typename C::c_t* bias,
+                                                          int64_t batch) {
+  typename C::d_t* const to = d + batch * args.stride_d;
+  if constexpr (tile::EpilogueOf<C>::kReadsC) {
+    return {to, c + batch * args.stride_c, bias, args.ldd, args.ldc, args.alpha, args.beta};
+  } else {
+    return {to, to, bias, args.ldd, args.ldd, args.alpha, args.beta};
+  }
+}
+
+// Stores a warp's tile in pieces of 4 where the rows of D allow it, else of as few as make an element.
+template <class Epilogue, int kStep, class Target>
+__device__ __forceinline__ void store(const Target& target, int rows, int cols,
                                       const typename Epilogue::Accumulators& accumulators, float* staging,
                                       bool aligned) {
   if (aligned) {
-    Epilogue::template store<D, 4>(d, tile, accumulators, staging);
+    Epilogue::template store<4, kStep>(target, rows, cols, accumulators, staging);
   } else {
-    Epilogue::template store<D, 1>(d, tile, accumulators, staging);
+    Epilogue::template store<kStep, kStep>(target, rows, cols, accumulators, staging);
   }
 }
 
@@ -182,8 +197,8 @@ __device__ __forceinline__ void store(D* d, const tile::OutputTile& tile,
 
 template <class C>
 __global__ void __launch_bounds__(Sm80GemmConfig<C>::kThreads, 1)
-    sm80_gemm(const typename C::a_t* a, const typename C::b_t* b, typename C::d_t* d, float* partials,
-              const Sm80GemmArgs args) {
+    sm80_gemm(const typename C::a_t* a, const typename C::b_t* b, typename C::d_t* d, const typename C::c_t* c,
+              const typename C::c_t* bias, float* partials, const Sm80GemmArgs args) {
   using Config = Sm80GemmConfig<C>;
   using A = typename Config::A;
   using B = typename Config::B;
@@ -209,21 +224,21 @@ __global__ void __launch_bounds__(Sm80GemmConfig<C>::kThreads, 1)
   const int cols = args.N - static_cast<int>(n);
   float* staging = reinterpret_cast<float*>(shared + warp * Config::Epilogue::kStagingBytes);
   if (args.splits == 1) {
-    sm80::store<typename Config::Epilogue>(d + batch * args.stride_d + m * args.ldd + n,
-                                           {args.ldd, rows, cols, args.alpha, args.beta}, accumulators, staging,
-                                           args.vector_d != 0);
+    sm80::store<typename Config::Epilogue, tile::EpilogueOf<C>::kStep>(
+        sm80::target<C>(args, d, c, bias, batch).at(m, n), rows, cols, accumulators, staging, args.vector_d != 0);
   } else {
     float* partial = partials + ((batch * args.splits + split) * args.M + m) * args.N + n;
-    sm80::store<typename Config::Epilogue>(partial, {args.N, rows, cols, 1.0f, 0.0f}, accumulators, staging,
-                                           args.N % 4 == 0);
+    sm80::store<typename Config::Epilogue, 1>(tile::PartialTarget{partial, args.N}, rows, cols, accumulators, staging,
+                                              args.N % 4 == 0);
   }
 }
 
-// D = alpha · (sum of the partial products) + beta · D. partials is [batch, splits, M, N]; a thread makes 4 columns of
-// a row, grid = (M · ceil(N / 4) / 256, batch).
+// The epilogue over the sum of the partial products. partials is [batch, splits, M, N]; a thread takes 4 columns of a
+// row, grid = (M · ceil(N / 4) / 256, batch).
 template <class C>
 __global__ void __launch_bounds__(256)
-    sm80_gemm_reduce(const float* partials, typename C::d_t* d, const Sm80ReduceArgs args) {
+    sm80_gemm_reduce(const float* partials, typename C::d_t* d, const typename C::c_t* c, const typename C::c_t* bias,
+                     const Sm80ReduceArgs args) {
   using Four = tile::Vector<float, 4>;
   const int64_t groups = ceil_div(args.N, 4);
   const int64_t group = static_cast<int64_t>(blockIdx.x) * 256 + threadIdx.x;
@@ -234,7 +249,7 @@ __global__ void __launch_bounds__(256)
 
   const int64_t matrix = static_cast<int64_t>(args.M) * args.N;
   const float* partial = partials + batch * args.splits * matrix + m * args.N + n;
-  typename C::d_t* target = d + batch * args.stride_d + m * args.ldd + n;
+  const tile::EpilogueTarget<C> target = sm80::target<C>(args, d, c, bias, batch).at(m, n);
   const int cols = min(4, args.N - n);
   float sums[4] = {};
   for (int split = 0; split < args.splits; ++split, partial += matrix) {
@@ -250,13 +265,16 @@ __global__ void __launch_bounds__(256)
     }
   }
   if (args.vector_d != 0 && cols == 4) {
-    tile::scale_and_store(target, sums, args.alpha, args.beta);
+    target.store(0, 0, sums);
     return;
   }
+  constexpr int kStep = tile::EpilogueOf<C>::kStep;
 #pragma unroll
-  for (int i = 0; i < 4; ++i) {
-    const float sum[1] = {sums[i]};
-    if (i < cols) tile::scale_and_store(target + i, sum, args.alpha, args.beta);
+  for (int i = 0; i < 4; i += kStep) {
+    float made[kStep];
+#pragma unroll
+    for (int j = 0; j < kStep; ++j) made[j] = sums[i + j];
+    if (i < cols) target.store(0, i, made);
   }
 }
 

@@ -1,4 +1,5 @@
-// The truth that GEMM kernels are checked against: D[M,N] = alpha · A[M,K] · B[K,N] + beta · D, D row-major.
+// The truth that GEMM kernels are checked against: D[M,N] = alpha · A[M,K] · B[K,N] + beta · D with any epilogue of the
+// op, D row-major.
 // Each element is one chain of fp32 fused multiply-adds in order of k, whatever the dtypes; TF32 operands are
 // multiplied as the fp32 values they hold.
 //
@@ -14,9 +15,23 @@ namespace kiln {
 
 inline constexpr int kReferenceSide = 16;
 
+// The op's words, by the math library: what is checked against it shares none of this.
+template <class C>
+__device__ float reference_activation(float x) {
+  if (C::activation_is_relu) return x < 0.0f ? 0.0f : x;
+  if (C::activation_is_gelu) return x * (0.5f + 0.5f * erff(x / sqrtf(2.0f)));
+  if (C::activation_is_gelu_tanh) {
+    const float u = sqrtf(2.0f / 3.14159265f) * (x + 0.044715f * x * x * x);
+    return x * (0.5f + 0.5f * tanhf(u));
+  }
+  if (C::activation_is_silu || C::activation_is_swiglu) return x / (1.0f + expf(-x));
+  return x;
+}
+
 template <class C>
 __global__ void __launch_bounds__(kReferenceSide* kReferenceSide)
-    reference_gemm(const typename C::a_t* a, const typename C::b_t* b, typename C::d_t* d, GemmProblem p) {
+    reference_gemm(const typename C::a_t* a, const typename C::b_t* b, typename C::d_t* d, const typename C::c_t* c,
+                   const typename C::c_t* bias, GemmProblem p) {
   constexpr int kTile = C::TILE;
   constexpr int kDepth = C::BK;
   constexpr int kThreads = kReferenceSide * kReferenceSide;
@@ -42,6 +57,7 @@ __global__ void __launch_bounds__(kReferenceSide* kReferenceSide)
   const typename C::a_t* a_matrix = a + matrix * p.stride_a;
   const typename C::b_t* b_matrix = b + matrix * p.stride_b;
   typename C::d_t* d_matrix = d + matrix * p.stride_d;
+  const typename C::c_t* c_matrix = C::addend_is_d ? nullptr : c + matrix * p.stride_c;
 
   float acc[kPer][kPer] = {};
   for (int64_t k0 = 0; k0 < p.K; k0 += kDepth) {
@@ -82,9 +98,27 @@ __global__ void __launch_bounds__(kReferenceSide* kReferenceSide)
     for (int j = 0; j < kPer; ++j) {
       const int64_t m = m0 + ty + i * kReferenceSide;
       const int64_t n = n0 + tx + j * kReferenceSide;
-      if (m >= p.M || n >= p.N) continue;
-      typename C::d_t& element = d_matrix[m * p.ldd + n];
-      element = finish_element(acc[i][j], p.alpha, p.beta, element);
+      float value = p.alpha * acc[i][j];
+      if (C::bias_is_n && n < p.N) value += to_float(bias[n]);
+      if (C::bias_is_m && m < p.M) value += to_float(bias[m]);
+      // With swiglu a gate lies in an even lane, and its input in the next.
+      const float next = __shfl_down_sync(0xffffffff, value, 1);
+      if (m >= p.M || n >= p.N || (C::activation_is_swiglu && tx % 2 != 0)) continue;
+
+      const int64_t column = C::activation_is_swiglu ? n / 2 : n;
+      typename C::d_t& element = d_matrix[m * p.ldd + column];
+      // NOTE: beta == 0 must read neither D nor C: they may hold anything, NaN included, or be unwritten.
+      float addend = 0.0f;
+      if (p.beta != 0.0f && C::addend_is_d) addend = p.beta * to_float(element);
+      if (p.beta != 0.0f && !C::addend_is_d) addend = p.beta * to_float(c_matrix[m * p.ldc + column]);
+      if (C::activation_is_swiglu) {
+        value = reference_activation<C>(value) * next + addend;
+      } else if (C::addend_is_residual) {
+        value = reference_activation<C>(value) + addend;
+      } else {
+        value = reference_activation<C>(value + addend);
+      }
+      element = from_float<typename C::d_t>(value);
     }
   }
 }

@@ -1,37 +1,10 @@
-// Writes a warp's mma.sync accumulators to a row-major matrix in global memory, in whole rows of the warp's tile.
+// Passes a warp's mma.sync accumulators on to what stores them, in whole rows of the warp's tile.
 #pragma once
 
 #include "ptx/types.cuh"
+#include "tile/vector.cuh"
 
 namespace kiln::tile {
-
-// kWidth consecutive elements moved by one instruction.
-template <class T, int kWidth>
-struct alignas(sizeof(T) * kWidth) Vector {
-  T at[kWidth];
-};
-
-// D[rows, cols] = alpha · accumulators + beta · D, where D starts at the warp's tile and has `rows` × `cols` left.
-struct OutputTile {
-  int64_t row_stride;
-  int rows, cols;
-  float alpha, beta;
-};
-
-// values · alpha + beta · *d → *d. D is read only if beta is not 0.
-template <class D, int kWidth>
-__device__ __forceinline__ void scale_and_store(D* d, const float (&values)[kWidth], float alpha, float beta) {
-  using V = Vector<D, kWidth>;
-  V old = {};
-  if (beta != 0.0f) old = *reinterpret_cast<const V*>(d);
-  V result;
-#pragma unroll
-  for (int i = 0; i < kWidth; ++i) {
-    const float scaled = alpha * values[i];
-    result.at[i] = from_float<D>(beta != 0.0f ? scaled + beta * to_float(old.at[i]) : scaled);
-  }
-  *reinterpret_cast<V*>(d) = result;
-}
 
 // A fragment scatters a row over four lanes in pairs; through shared memory each lane gets neighbours instead, and the
 // warp writes rows of kCols elements. One slice of 16 rows is staged at a time, in memory of the warp's own.
@@ -44,10 +17,12 @@ class WarpEpilogue {
   static constexpr int kStagingBytes = 16 * kPitch * 4;
   using Accumulators = float[kRows / 16][kCols / 8][4];
 
-  // kWidth > 1 requires rows of D aligned to kWidth elements. `staging` is private to the warp, 16-byte aligned.
-  template <class D, int kWidth>
-  __device__ static void store(D* d, const OutputTile& tile, const Accumulators& accumulators, float* staging) {
-    const int slices = min(kRows / 16, ceil_div(tile.rows, 16));
+  // Calls target.store(row, column, values) for pieces of kWidth values, of kStep at the end of a row, where kStep
+  // divides `cols`. `rows` × `cols` of the warp's tile lie within D. `staging` is private to the warp, 16-byte aligned.
+  template <int kWidth, int kStep, class Target>
+  __device__ static void store(const Target& target, int rows, int cols, const Accumulators& accumulators,
+                               float* staging) {
+    const int slices = min(kRows / 16, ceil_div(rows, 16));
 #pragma unroll 1
     for (int slice = 0; slice < slices; ++slice) {
       // Registers cannot be indexed; unrolling this choice rather than the whole loop keeps the code a third as long.
@@ -56,7 +31,7 @@ class WarpEpilogue {
         if (i == slice) stage(accumulators[i], staging);
       }
       __syncwarp();
-      store_slice<D, kWidth>(d + slice * 16 * tile.row_stride, tile, tile.rows - slice * 16, staging);
+      store_slice<kWidth, kStep>(target, slice * 16, rows, cols, staging);
       __syncwarp();
     }
   }
@@ -72,25 +47,23 @@ class WarpEpilogue {
     }
   }
 
-  template <class D, int kWidth>
-  __device__ __forceinline__ static void store_slice(D* d, const OutputTile& tile, int rows, const float* staging) {
+  template <int kWidth, int kStep, class Target>
+  __device__ __forceinline__ static void store_slice(const Target& target, int first_row, int rows, int cols,
+                                                     const float* staging) {
     const int lane = static_cast<int>(threadIdx.x) % 32;
     constexpr int kPiecesInRow = kCols / kWidth;
 #pragma unroll 2
     for (int piece = lane; piece < 16 * kPiecesInRow; piece += 32) {
-      const int row = piece / kPiecesInRow;
+      const int row = first_row + piece / kPiecesInRow;
       const int col = piece % kPiecesInRow * kWidth;
-      if (row >= rows || col >= tile.cols) continue;
-      const float* source = staging + row * kPitch + col;
-      D* target = d + row * tile.row_stride + col;
-      if (col + kWidth <= tile.cols) {
-        const auto values = *reinterpret_cast<const Vector<float, kWidth>*>(source);
-        scale_and_store(target, values.at, tile.alpha, tile.beta);
+      if (row >= rows || col >= cols) continue;
+      const float* source = staging + (row - first_row) * kPitch + col;
+      if (col + kWidth <= cols) {
+        target.store(row, col, reinterpret_cast<const Vector<float, kWidth>*>(source)->at);
         continue;
       }
-      for (int i = 0; i < tile.cols - col; ++i) {
-        const float value[1] = {source[i]};
-        scale_and_store(target + i, value, tile.alpha, tile.beta);
+      for (int i = 0; i < cols - col; i += kStep) {
+        target.store(row, col + i, reinterpret_cast<const Vector<float, kStep>*>(source + i)->at);
       }
     }
   }

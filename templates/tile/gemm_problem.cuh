@@ -1,9 +1,9 @@
-// The arguments of a plain GEMM kernel, D = alpha · A · B + beta · D for each of `batch` matrices, and what such
-// kernels share: how a block finds its tile and how one element of D is finished. Member order is the order of the
-// `struct` argument in the manifests that use it.
+// The arguments of a plain GEMM kernel and what such kernels share: how a block finds its tile, and where its epilogue
+// writes. Member order is the order of the `struct` argument in the manifests that use it.
 #pragma once
 
 #include "ptx/types.cuh"
+#include "tile/gemm_epilogue.cuh"
 
 namespace kiln {
 
@@ -11,6 +11,7 @@ struct GemmProblem {
   int64_t M, N, K, batch;
   int64_t lda, ldb, ldd;                 // in elements, between rows (row layout) or columns (col layout)
   int64_t stride_a, stride_b, stride_d;  // in elements, between the matrices of a batch
+  int64_t ldc, stride_c;
   float alpha, beta;
 };
 
@@ -24,11 +25,17 @@ __device__ __forceinline__ int64_t divide(int64_t a, int64_t b) {
   return a / b;
 }
 
-// NOTE: beta == 0 must not read D: it may hold anything, NaN included, or be unwritten.
-template <class D>
-__device__ __forceinline__ D finish_element(float acc, float alpha, float beta, const D& old) {
-  const float scaled = alpha * acc;
-  return from_float<D>(beta == 0.0f ? scaled : fmaf(beta, to_float(old), scaled));
+// Matrix `matrix` of the batch, for its epilogue.
+template <class C>
+__device__ __forceinline__ tile::EpilogueTarget<C> epilogue_target(const GemmProblem& p, typename C::d_t* d,
+                                                                   const typename C::c_t* c,
+                                                                   const typename C::c_t* bias, int64_t matrix) {
+  typename C::d_t* const to = d + matrix * p.stride_d;
+  if constexpr (tile::EpilogueOf<C>::kReadsC) {
+    return {to, c + matrix * p.stride_c, bias, p.ldd, p.ldc, p.alpha, p.beta};
+  } else {
+    return {to, to, bias, p.ldd, p.ldd, p.alpha, p.beta};
+  }
 }
 
 }  // namespace kiln

@@ -40,6 +40,11 @@ TEST_F(CheckManifest, EveryEmbeddedTemplateIsSound) {
   }
 }
 
+TEST_F(CheckManifest, OnlyVariationsAreHandled) {
+  draft.top = "handles = [\"layout\"]";
+  EXPECT_THAT(refusal(), AllOf(HasSubstr("handles"), HasSubstr("'layout' is no choice of the op with omit_default")));
+}
+
 TEST_F(CheckManifest, EverySymbolMustBeKnownWhereItIsUsed) {
   EXPECT_THAT(refusal_of_tables("[let]\na = \"smem_per_blok\""),
               AllOf(HasSubstr("let.a"), HasSubstr("did you mean 'smem_per_block'"), HasSubstr("of op mix")));

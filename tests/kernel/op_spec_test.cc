@@ -265,6 +265,82 @@ TEST(GemmOp, CompletesStridesForEachLayout) {
   EXPECT_EQ(other.dims.at("stride_a"), 21);
 }
 
+Problem gemm_of(std::map<std::string, std::string> choices, std::map<std::string, std::int64_t> dims = {}) {
+  Problem given{.op = "gemm", .dims = std::move(dims), .dtypes = {{"a", bf16}}, .choices = {}, .alignments = {}};
+  given.choices = std::move(choices);
+  given.dims.insert({{"M", 8}, {"N", 6}, {"K", 4}});
+  return complete(*TemplateSet().find_op("gemm"), given);
+}
+
+TEST(GemmOp, AnEpilogueThatIsNotThereIsNotInTheText) {
+  const Problem plain = gemm_of({});
+  EXPECT_EQ(gemm_of({{"addend", "d"}, {"bias", "none"}, {"activation", "none"}}).canonical(), plain.canonical());
+  EXPECT_EQ(gemm_of({{"bias", "n"}}).canonical(),
+            "gemm K=4 M=8 N=6 batch=1 lda=4 ldb=4 ldd=6 stride_a=32 stride_b=24 stride_d=48 | a=bf16 b=bf16 c=bf16 "
+            "d=bf16 | a_layout=row b_layout=col bias=n | align_a=16 align_b=16 align_bias=16 align_d=16");
+  const Problem residual = gemm_of({{"addend", "residual"}, {"activation", "swiglu"}}, {{"ldc", 5}});
+  EXPECT_EQ(residual.dims.at("ldd"), 3);
+  EXPECT_EQ(residual.dims.at("stride_c"), 40);
+  EXPECT_EQ(parse_canonical_problem(residual.canonical()), residual);
+  EXPECT_EQ(complete(*TemplateSet().find_op("gemm"), residual), residual);
+}
+
+TEST(GemmOp, WhatBelongsToAnEpilogueThatIsNotThereIsRefused) {
+  EXPECT_THAT(message_of(ErrorCode::invalid_argument,
+                         [] {
+                           gemm_of({}, {{"ldc", 6}});
+                         }),
+              AllOf(HasSubstr("the dim ldc is given"), HasSubstr("addend_is_d == 0")));
+  EXPECT_THAT(message_of(ErrorCode::invalid_argument,
+                         [] {
+                           gemm_of({{"addend", "c"}}, {{"ldc", 5}});
+                         }),
+              HasSubstr("the leading dimension of C"));
+  EXPECT_THAT(message_of(ErrorCode::invalid_argument,
+                         [] {
+                           gemm_of({{"activation", "tanh"}});
+                         }),
+              HasSubstr("allowed are none, relu, gelu, gelu_tanh, silu, swiglu"));
+}
+
+TEST(GemmOp, SwigluHalvesD) {
+  const std::shared_ptr<const OpSpec> gemm = TemplateSet().find_op("gemm");
+  const Problem gated = gemm_of({{"activation", "swiglu"}});
+  EXPECT_EQ(flops(*gemm, gated), 2 * 8 * 6 * 4);
+  EXPECT_EQ(bytes(*gemm, gated), 2 * (8 * 4 + 6 * 4 + 8 * 3));
+  EXPECT_THAT(message_of(ErrorCode::invalid_argument,
+                         [] {
+                           gemm_of({{"activation", "swiglu"}}, {{"N", 7}});
+                         }),
+              HasSubstr("N must be even"));
+  EXPECT_THAT(message_of(ErrorCode::invalid_argument,
+                         [] {
+                           gemm_of({{"activation", "swiglu"}, {"addend", "c"}});
+                         }),
+              HasSubstr("addend=residual"));
+}
+
+TEST(GemmOp, ProblemsWithAndWithoutAnEpilogueAreNear) {
+  const std::shared_ptr<const OpSpec> gemm = TemplateSet().find_op("gemm");
+  const Problem plain = gemm_of({});
+  const Problem fused = gemm_of({{"bias", "n"}, {"activation", "gelu"}});
+  EXPECT_DOUBLE_EQ(*problem_distance(*gemm, plain, fused), std::sqrt(2.0 / 4));
+  EXPECT_DOUBLE_EQ(*problem_distance(*gemm, fused, plain), std::sqrt(2.0 / 4));
+  EXPECT_DOUBLE_EQ(*problem_distance(*gemm, fused, fused), 0.0);
+  Problem other_type = fused;
+  other_type.dtypes["c"] = f32;
+  EXPECT_FALSE(problem_distance(*gemm, fused, other_type));
+  EXPECT_TRUE(problem_distance(*gemm, plain, other_type));
+}
+
+TEST(GemmOp, InFullAProblemHasEverything) {
+  const Problem full = in_full(*TemplateSet().find_op("gemm"), gemm_of({}));
+  EXPECT_EQ(full.choices.at("activation"), "none");
+  EXPECT_EQ(full.dtypes.at("c"), bf16);
+  EXPECT_EQ(full.dims.at("ldc"), 6);
+  EXPECT_EQ(full.alignments.at("bias"), 16);
+}
+
 TEST(GemmOp, EmptyMatricesAreProblemsLikeOthers) {
   const std::shared_ptr<const OpSpec> gemm = TemplateSet().find_op("gemm");
   for (const char* dim : {"M", "N", "K", "batch"}) {

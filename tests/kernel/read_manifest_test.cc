@@ -349,7 +349,32 @@ TEST_F(ReadOp, FollowsTheOrderWritten) {
 TEST_F(ReadOp, ACheckWithoutCasesRunsOnceWithTheDefaults) {
   const OpSpec op = mix_op();
   ASSERT_EQ(op.check.cases.size(), 1U);
-  EXPECT_EQ(op.check.cases[0], (std::map<std::string, double>{{"alpha", 1.5}, {"count", 3}}));
+  EXPECT_EQ(op.check.cases[0].scalars, (std::map<std::string, double>{{"alpha", 1.5}, {"count", 3}}));
+}
+
+TEST_F(ReadOp, WhatOnlySomeProblemsHaveNeedsADefaultAndDependsOnChoicesAlone) {
+  EXPECT_THAT(refusal("M = { min = 1 }", "M = { min = 1, when = \"layout_is_row\" }"),
+              AllOf(HasSubstr("op.dims.M.when"), HasSubstr("needs a default")));
+  EXPECT_THAT(refusal("x = { values", "x = { when = \"layout_is_row\", values"),
+              AllOf(HasSubstr("op.dtypes.x.when"), HasSubstr("needs a default")));
+  EXPECT_THAT(refusal("kind = \"stride\"", "kind = \"stride\", when = \"M > 1\""),
+              AllOf(HasSubstr("op.dims.ld.when"), HasSubstr("unknown symbol 'M'")));
+}
+
+TEST_F(ReadOp, OnlyAnInoutOperandIsSometimesAnOutputAlone) {
+  EXPECT_THAT(refusal("role = \"in\"", "role = \"in\"\noutput_when = \"layout_is_row\""),
+              AllOf(HasSubstr("op.operands.x.output_when"), HasSubstr("role inout")));
+  EXPECT_THAT(refusal("role = \"out\"", "role = \"inout\"\noutput_when = \"M > 1\""),
+              AllOf(HasSubstr("op.operands.y.output_when"), HasSubstr("unknown symbol 'M'")));
+}
+
+TEST_F(ReadOp, AChecksScalarsAndExtentsMustExist) {
+  EXPECT_THAT(refusal("reference = ", "cases = [ { by_root = { gamma = \"M\" } } ]\nreference = "),
+              AllOf(HasSubstr("by_root.gamma"), HasSubstr("names no scalar")));
+  EXPECT_THAT(refusal("reference = ", "cases = [ { by_root = { alpha = \"Q\" } } ]\nreference = "),
+              HasSubstr("unknown symbol 'Q'"));
+  EXPECT_THAT(refusal("reference = ", "cases = [ { when = \"Q\", alpha = 2.0 } ]\nreference = "),
+              HasSubstr("unknown symbol 'Q'"));
 }
 
 TEST_F(ReadOp, ATypicalValueIsOneTheDimMayHave) {

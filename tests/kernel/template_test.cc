@@ -106,6 +106,17 @@ TEST_F(Rejection, GivesTheReasonOfARequirementOfTheProblem) {
   EXPECT_EQ(reason(), "one row for each SM (M <= sm_count)");
 }
 
+TEST_F(Rejection, AVariationIsTakenOnlyWhereTheManifestHandlesIt) {
+  const std::string choice = "[op.choices]\n";
+  draft.op.insert(draft.op.find(choice) + choice.size(),
+                  "finish = { values = [\"plain\", \"polished\"], omit_default = true }\n");
+  EXPECT_EQ(reason(), "");
+  problem.choices["finish"] = "polished";
+  EXPECT_EQ(reason(), "does not take finish=polished");
+  draft.top = "handles = [\"finish\"]";
+  EXPECT_EQ(reason(), "");
+}
+
 TEST_F(Rejection, ARequirementThatCannotBeEvaluatedRejects) {
   draft.top = "[require_problem]\n\"M % N == 0\" = \"whole rows\"";
   EXPECT_EQ(reason(), "");

@@ -37,6 +37,29 @@ TEST(GemmCanonical, AColumnMajorDTradesAAndB) {
   EXPECT_EQ(problem.alignments.at("d"), 4);
 }
 
+TEST(GemmCanonical, AnEpilogueFollowsTheLayoutOfD) {
+  Gemm gemm{.m = 3, .n = 5, .k = 7, .addend = Addend::residual, .bias = Bias::n, .activation = Activation::silu};
+  gemm.ldc = 9;
+  gemm.c = f32;
+  EXPECT_EQ(completed(gemm).canonical(),
+            "gemm K=7 M=3 N=5 batch=1 lda=7 ldb=7 ldc=9 ldd=5 stride_a=21 stride_b=35 stride_c=27 stride_d=15 | a=bf16 "
+            "b=bf16 c=f32 d=bf16 | a_layout=row activation=silu addend=residual b_layout=col bias=n | align_a=16 "
+            "align_b=16 align_bias=16 align_c=16 align_d=16");
+  gemm.d_layout = Layout::col;
+  const Problem problem = completed(gemm);
+  EXPECT_EQ(problem.choices.at("bias"), "m");  // a column of D is a row of what is solved
+  EXPECT_EQ(problem.dims.at("ldc"), 9);
+  EXPECT_EQ(problem.dims.at("stride_c"), 9 * 5);
+  gemm.bias = Bias::m;
+  EXPECT_EQ(completed(gemm).choices.at("bias"), "n");
+}
+
+TEST(GemmCanonical, AColumnMajorDHasNoColumnsToPair) {
+  const Gemm gemm{.m = 3, .n = 6, .k = 7, .d_layout = Layout::col, .activation = Activation::swiglu};
+  EXPECT_NE(message_of(ErrorCode::invalid_argument, [&] { static_cast<void>(to_problem(gemm)); }).find("swiglu"),
+            std::string::npos);
+}
+
 TEST(GemmCanonical, ABoundIsTheDimItBecomes) {
   EXPECT_EQ(canonical({.m = up_to(64), .n = 5, .k = 7}).dynamic_dim, "M");
   EXPECT_EQ(canonical({.m = up_to(64), .n = 5, .k = 7}).problem.dims.at("M"), 64);

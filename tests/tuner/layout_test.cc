@@ -1,5 +1,7 @@
 #include "tuner/measure/layout.h"
 
+#include <cmath>
+
 #include <gtest/gtest.h>
 
 #include "kernel/template_set.h"
@@ -14,25 +16,26 @@ class LayoutTest : public testing::Test {
   TemplateSet templates;
   std::shared_ptr<const OpSpec> op = templates.find_op("gemm");
 
-  Problem gemm(DType a, DType d) const {
+  Problem gemm(DType a, DType d, std::map<std::string, std::string> choices = {}) const {
     Problem problem{.op = "gemm",
-                    .dims = {{"M", 3}, {"N", 5}, {"K", 7}},
+                    .dims = {{"M", 3}, {"N", 6}, {"K", 7}},
                     .dtypes = {{"a", a}, {"d", d}},
-                    .choices = {},
+                    .choices = std::move(choices),
                     .alignments = {}};
     return complete(*op, problem);
   }
+  const OperandSpec& operand(const char* name) const { return *op->find_operand(name); }
 };
 
 TEST_F(LayoutTest, OperandsFollowTheOp) {
   const std::vector<OperandLayout> layouts = operand_layouts(*op, gemm(bf16, f32));
-  ASSERT_EQ(layouts.size(), 3U);
+  ASSERT_EQ(layouts.size(), 5U);
   EXPECT_EQ(layouts[0].elements, 21);
   EXPECT_EQ(layouts[0].bytes, 42);
   EXPECT_EQ(layouts[2].name, "d");
   EXPECT_EQ(layouts[2].role, Role::inout);
-  EXPECT_EQ(layouts[2].bytes, 60);
-  EXPECT_EQ(set_bytes(layouts), 42 + 70 + 60);
+  EXPECT_EQ(layouts[2].bytes, 72);
+  EXPECT_EQ(set_bytes(layouts), 42 + 84 + 72);
   EXPECT_FALSE(computes_nothing(layouts));
 }
 
@@ -42,7 +45,7 @@ TEST_F(LayoutTest, TheReferenceKeepsItsResultInHigherPrecision) {
 
 TEST_F(LayoutTest, TheResultOfGemmIsPoisonedOnlyWhereBetaIsZero) {
   const OperandSpec& d = *op->find_operand("d");
-  const auto cases = check_cases(*op);
+  const auto cases = check_cases(*op, gemm(bf16, bf16));
   ASSERT_EQ(cases.size(), 2U);
   EXPECT_TRUE(starts_poisoned(d, cases[0]));
   EXPECT_FALSE(starts_poisoned(d, cases[1]));
@@ -62,6 +65,45 @@ TEST(StartsPoisoned, WhereTheOpSaysThatTheOperandIsNotRead) {
 TEST(StartsPoisoned, EveryOutputAndNoInput) {
   EXPECT_TRUE(starts_poisoned({.name = "y", .role = Role::out, .dtype = "y", .elements = Expression(1)}, {}));
   EXPECT_FALSE(starts_poisoned({.name = "x", .role = Role::in, .dtype = "x", .elements = Expression(1)}, {}));
+}
+
+TEST_F(LayoutTest, OperandsThatAProblemDoesNotHaveAreEmpty) {
+  const std::vector<OperandLayout> plain = operand_layouts(*op, gemm(bf16, f32));
+  EXPECT_EQ(plain[3].elements, 0);
+  EXPECT_EQ(plain[4].elements, 0);
+  const std::vector<OperandLayout> full = operand_layouts(*op, gemm(bf16, f32, {{"addend", "c"}, {"bias", "m"}}));
+  EXPECT_EQ(full[3].bytes, 72);
+  EXPECT_EQ(full[4].bytes, 12);
+  const std::vector<OperandLayout> gated =
+      operand_layouts(*op, gemm(bf16, bf16, {{"addend", "residual"}, {"bias", "n"}, {"activation", "swiglu"}}));
+  EXPECT_EQ(gated[2].elements, 9);
+  EXPECT_EQ(gated[3].elements, 9);
+  EXPECT_EQ(gated[4].elements, 6);
+}
+
+TEST_F(LayoutTest, TheReferenceReadsTheSameInputs) {
+  const Problem truth = reference_problem(*op, gemm(bf16, bf16, {{"addend", "c"}, {"bias", "n"}}));
+  EXPECT_EQ(truth.dtypes.at("d"), f32);
+  EXPECT_EQ(truth.dtypes.at("c"), bf16);
+}
+
+TEST_F(LayoutTest, DIsAnOutputWhereSomethingElseIsAdded) {
+  EXPECT_EQ(operand_layouts(*op, gemm(bf16, bf16))[2].role, Role::inout);
+  EXPECT_EQ(operand_layouts(*op, gemm(bf16, bf16, {{"addend", "c"}}))[2].role, Role::out);
+}
+
+TEST_F(LayoutTest, ChecksReachTheBendOfAnActivation) {
+  const auto plain = check_cases(*op, gemm(bf16, bf16));
+  ASSERT_EQ(plain.size(), 2U);
+  EXPECT_DOUBLE_EQ(plain[0].at("alpha"), 1.0);
+  EXPECT_DOUBLE_EQ(plain[0].at("beta"), 0.0);
+  EXPECT_DOUBLE_EQ(plain[1].at("alpha"), -0.75);
+  const auto active = check_cases(*op, gemm(bf16, bf16, {{"activation", "gelu"}}));
+  ASSERT_EQ(active.size(), 2U);
+  EXPECT_DOUBLE_EQ(active[0].at("alpha"), 1.0);
+  EXPECT_NEAR(active[1].at("alpha"), -2.0 / std::sqrt(7.0), 1e-12);
+  const auto residual = check_cases(*op, gemm(bf16, bf16, {{"addend", "residual"}}));
+  EXPECT_DOUBLE_EQ(residual[0].at("beta"), 1.0);
 }
 
 TEST_F(LayoutTest, ScalarsComeInTheOpsOrderAndType) {

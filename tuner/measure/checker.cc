@@ -37,7 +37,7 @@ Checker::Checker(const OpSpec& op, const Problem& problem, CheckKernels& kernels
       stream_(stream),
       layouts_(operand_layouts(op, problem)),
       reference_layouts_(operand_layouts(op, reference_problem(op, problem))),
-      cases_(check_cases(op)) {
+      cases_(check_cases(op, problem)) {
   std::int64_t largest_input = 0;
   for (const OperandLayout& layout : layouts_) {
     buffers_.emplace_back(layout.bytes, layout.alignment);
@@ -59,7 +59,7 @@ void Checker::fill_inputs(std::size_t check_case) {
 
 void Checker::start_output(std::size_t operand, std::size_t check_case) {
   const OperandLayout& layout = layouts_[operand];
-  if (starts_poisoned(op_.operands[operand], cases_[check_case])) {
+  if (layout.role == Role::out || starts_poisoned(op_.operands[operand], cases_[check_case])) {
     kernels_.poison(layout.dtype, pointers_[operand], layout.elements);
   } else {
     kernels_.fill(layout, pointers_[operand], seed_of(check_case, operand));

@@ -38,6 +38,13 @@ constexpr int kOpNone = 0;
 constexpr int kOpTranspose = 1;
 constexpr int kDescTransA = 3;
 constexpr int kDescTransB = 4;
+constexpr int kDescEpilogue = 7;
+constexpr int kDescBiasPointer = 8;
+constexpr int kDescBiasType = 26;
+constexpr int kEpilogueDefault = 1;
+constexpr int kEpilogueRelu = 2;
+constexpr int kEpilogueBias = 4;  // alone or with one of the others
+constexpr int kEpilogueGelu = 32;
 constexpr int kLayoutBatchCount = 5;
 constexpr int kLayoutBatchStride = 6;
 constexpr int kPreferenceWorkspaceBytes = 1;
@@ -213,6 +220,28 @@ UniqueHandle<LayoutTraits> make_layout(DType dtype, std::int64_t rows, std::int6
   return layout;
 }
 
+// cuBLASLt's epilogue for the problem. Throws Error{unsupported} where it has none: the same work is then several
+// kernels, which would not be a fair peer.
+int epilogue_of(const Problem& full) {
+  const std::string& activation = full.choices.at("activation");
+  const std::string& bias = full.choices.at("bias");
+  int epilogue = 0;
+  if (activation == "relu") {
+    epilogue = kEpilogueRelu;
+  } else if (activation == "gelu_tanh") {
+    epilogue = kEpilogueGelu;
+  } else if (activation != "none") {
+    throw Error(ErrorCode::unsupported, "cuBLASLt has no epilogue for activation=" + activation);
+  }
+  // Dᵀ is what it computes, and its bias runs along the columns of that, which are D's rows.
+  if (bias == "m") throw Error(ErrorCode::unsupported, "cuBLASLt has no epilogue for a bias along M of a row-major D");
+  if (bias == "n") epilogue |= kEpilogueBias;
+  if (full.choices.at("addend") == "residual" && activation != "none") {
+    throw Error(ErrorCode::unsupported, "cuBLASLt adds C before the activation only");
+  }
+  return epilogue == 0 ? kEpilogueDefault : epilogue;
+}
+
 // cuBLAS is column-major and D is row-major, so it is asked for Dᵀ[N,M] = Bᵀ[N,K] · Aᵀ[K,M]: B is its first matrix. A
 // matrix whose rows are contiguous here is, read by columns, its own transpose.
 class CublasLtGemm : public Peer {
@@ -225,14 +254,18 @@ class CublasLtGemm : public Peer {
   UniqueHandle<DescTraits> desc_;
   UniqueHandle<LayoutTraits> first_;
   UniqueHandle<LayoutTraits> second_;
+  UniqueHandle<LayoutTraits> addend_;
   UniqueHandle<LayoutTraits> result_;
+  bool has_c_ = false;
+  bool has_bias_ = false;
   std::vector<HeuristicResult> algorithms_;
   cuda::DeviceBuffer workspace_;
   float alpha_ = 1;
   float beta_ = 0;
 };
 
-CublasLtGemm::CublasLtGemm(const OpSpec& op, const Problem& problem, int max_variants) {
+CublasLtGemm::CublasLtGemm(const OpSpec& op, const Problem& given, int max_variants) {
+  const Problem problem = in_full(op, given);
   // cuBLAS recommends 32 MiB on Hopper; less elsewhere does no harm by being more.
   constexpr std::size_t kWorkspaceBytes = std::size_t{32} << 20;
   const Library& lt = library();
@@ -256,19 +289,33 @@ CublasLtGemm::CublasLtGemm(const OpSpec& op, const Problem& problem, int max_var
   check(lt.desc_set(desc, kDescTransA, &first_op, sizeof(first_op)), "cublasLtMatmulDescSetAttribute");
   check(lt.desc_set(desc, kDescTransB, &second_op, sizeof(second_op)), "cublasLtMatmulDescSetAttribute");
 
+  const std::int32_t epilogue = epilogue_of(problem);
+  check(lt.desc_set(desc, kDescEpilogue, &epilogue, sizeof(epilogue)), "cublasLtMatmulDescSetAttribute");
+  has_c_ = problem.choices.at("addend") != "d";
+  has_bias_ = problem.choices.at("bias") != "none";
+  if (has_bias_) {
+    // The heuristic asks for its alignment; each call sets its own.
+    constexpr std::uint64_t kAligned = 256;
+    const std::int32_t type = cuda_type(dtype("c"));
+    check(lt.desc_set(desc, kDescBiasType, &type, sizeof(type)), "cublasLtMatmulDescSetAttribute");
+    check(lt.desc_set(desc, kDescBiasPointer, &kAligned, sizeof(kAligned)), "cublasLtMatmulDescSetAttribute");
+  }
+
   const std::int64_t batch = dim("batch");
   first_ = b_is_row ? make_layout(dtype("b"), dim("N"), dim("K"), dim("ldb"), batch, dim("stride_b"))
                     : make_layout(dtype("b"), dim("K"), dim("N"), dim("ldb"), batch, dim("stride_b"));
   second_ = a_is_row ? make_layout(dtype("a"), dim("K"), dim("M"), dim("lda"), batch, dim("stride_a"))
                      : make_layout(dtype("a"), dim("M"), dim("K"), dim("lda"), batch, dim("stride_a"));
   result_ = make_layout(dtype("d"), dim("N"), dim("M"), dim("ldd"), batch, dim("stride_d"));
+  addend_ = has_c_ ? make_layout(dtype("c"), dim("N"), dim("M"), dim("ldc"), batch, dim("stride_c"))
+                   : make_layout(dtype("d"), dim("N"), dim("M"), dim("ldd"), batch, dim("stride_d"));
 
   Preference raw_preference = nullptr;
   check(lt.preference_create(&raw_preference), "cublasLtMatmulPreferenceCreate");
   const UniqueHandle<PreferenceTraits> preference(raw_preference);
   check(lt.preference_set(raw_preference, kPreferenceWorkspaceBytes, &kWorkspaceBytes, sizeof(kWorkspaceBytes)),
         "cublasLtMatmulPreferenceSetAttribute");
-  const std::array operands{"b", "a", "d", "d"};
+  const std::array operands{"b", "a", has_c_ ? "c" : "d", "d"};
   for (std::size_t i = 0; i < operands.size(); ++i) {
     const auto found = problem.alignments.find(operands[i]);
     const auto bytes = static_cast<std::uint32_t>(found == problem.alignments.end() ? 16 : found->second);
@@ -278,14 +325,14 @@ CublasLtGemm::CublasLtGemm(const OpSpec& op, const Problem& problem, int max_var
 
   algorithms_.resize(static_cast<std::size_t>(max_variants));
   int found = 0;
-  check(lt.heuristic(handle, desc, first_.get(), second_.get(), result_.get(), result_.get(), raw_preference,
+  check(lt.heuristic(handle, desc, first_.get(), second_.get(), addend_.get(), result_.get(), raw_preference,
                      max_variants, algorithms_.data(), &found),
         "cublasLtMatmulAlgoGetHeuristic");
   algorithms_.resize(static_cast<std::size_t>(found));
   std::erase_if(algorithms_, [](const HeuristicResult& result) { return result.state != kSuccess; });
   if (algorithms_.empty()) throw Error(ErrorCode::unsupported, "cuBLASLt has no algorithm for " + problem.canonical());
   workspace_ = cuda::DeviceBuffer(kWorkspaceBytes);
-  const std::map<std::string, double> scalars = check_cases(op).front();
+  const std::map<std::string, double> scalars = check_cases(op, problem).front();
   alpha_ = static_cast<float>(scalars.at("alpha"));
   beta_ = static_cast<float>(scalars.at("beta"));
 }
@@ -297,8 +344,13 @@ std::vector<LaunchFunction> CublasLtGemm::variants() {
       const auto* a = reinterpret_cast<const void*>(pointers[0]);
       const auto* b = reinterpret_cast<const void*>(pointers[1]);
       auto* d = reinterpret_cast<void*>(pointers[2]);
-      check(library().matmul(handle_.get(), desc_.get(), &alpha_, b, first_.get(), a, second_.get(), &beta_, d,
-                             result_.get(), d, result_.get(), &algorithm.algo,
+      const auto* c = has_c_ ? reinterpret_cast<const void*>(pointers[3]) : d;
+      if (has_bias_) {
+        check(library().desc_set(desc_.get(), kDescBiasPointer, &pointers[4], sizeof(pointers[4])),
+              "cublasLtMatmulDescSetAttribute");
+      }
+      check(library().matmul(handle_.get(), desc_.get(), &alpha_, b, first_.get(), a, second_.get(), &beta_, c,
+                             addend_.get(), d, result_.get(), &algorithm.algo,
                              reinterpret_cast<void*>(workspace_.get()), workspace_.size(), stream),
             "cublasLtMatmul");
     });

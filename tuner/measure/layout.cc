@@ -1,6 +1,7 @@
 #include "tuner/measure/layout.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "kiln/error.h"
 
@@ -47,23 +48,22 @@ ScalarValue convert(ScalarType type, double value) {
 
 }  // namespace
 
-std::vector<OperandLayout> operand_layouts(const OpSpec& op, const Problem& problem) {
+std::vector<OperandLayout> operand_layouts(const OpSpec& op, const Problem& given) {
+  const Problem problem = in_full(op, given);
   Scope scope;
   bind_problem(op, problem, scope);
   std::vector<OperandLayout> layouts;
   for (const OperandSpec& operand : op.operands) {
     OperandLayout layout;
     layout.name = operand.name;
-    layout.role = operand.role;
+    layout.role = operand.output_when && is_present(operand.output_when, scope) ? Role::out : operand.role;
     layout.dtype = problem.dtypes.at(operand.dtype);
     if (const auto found = op.check.inputs.find(operand.name); found != op.check.inputs.end()) {
       layout.distribution = found->second;
     }
-    layout.elements = operand.elements.evaluate(scope);
+    layout.elements = elements(operand, scope);
     layout.bytes = layout.elements * size_of(layout.dtype);
-    if (const auto found = problem.alignments.find(operand.name); found != problem.alignments.end()) {
-      layout.alignment = found->second;
-    }
+    layout.alignment = problem.alignments.at(operand.name);
     layouts.push_back(std::move(layout));
   }
   return layouts;
@@ -85,21 +85,29 @@ Problem reference_problem(const OpSpec& op, const Problem& problem) {
   for (const auto& [name, dtype] : op.check.reference_dtypes) reference.dtypes[name] = dtype;
   // A wider element cannot be promised less alignment than its own; the reference has buffers of its own anyway.
   for (const OperandSpec& operand : op.operands) {
-    int& alignment = reference.alignments.at(operand.name);
-    alignment = std::max(alignment, size_of(reference.dtypes.at(operand.dtype)));
+    const auto alignment = reference.alignments.find(operand.name);
+    if (alignment == reference.alignments.end()) continue;
+    alignment->second = std::max(alignment->second, size_of(reference.dtypes.at(operand.dtype)));
   }
   return complete(op, reference);
 }
 
-std::vector<std::map<std::string, double>> check_cases(const OpSpec& op) {
+std::vector<std::map<std::string, double>> check_cases(const OpSpec& op, const Problem& problem) {
+  Scope scope;
+  bind_problem(op, problem, scope);
   std::map<std::string, double> defaults;
   for (const ScalarSpec& scalar : op.scalars) defaults[scalar.name] = scalar.fallback;
-  if (op.check.cases.empty()) return {defaults};
   std::vector<std::map<std::string, double>> cases;
-  for (std::map<std::string, double> values : op.check.cases) {
-    values.insert(defaults.begin(), defaults.end());
-    cases.push_back(std::move(values));
+  for (const CheckCase& check_case : op.check.cases) {
+    if (!is_present(check_case.when, scope)) continue;
+    cases.push_back(check_case.scalars);
+    cases.back().insert(defaults.begin(), defaults.end());
+    for (const auto& [name, extent] : check_case.by_root) {
+      const std::int64_t value = std::max<std::int64_t>(1, extent.evaluate(scope));
+      cases.back().at(name) /= std::sqrt(static_cast<double>(value));
+    }
   }
+  if (cases.empty()) cases.push_back(defaults);
   return cases;
 }
 

@@ -34,8 +34,8 @@ bool computes_nothing(const std::vector<OperandLayout>& layouts);
 // The problem that the reference solves: the same with the op's reference dtypes.
 Problem reference_problem(const OpSpec& op, const Problem& problem);
 
-// The scalars of each check, every scalar named; one case of defaults where the op lists none.
-std::vector<std::map<std::string, double>> check_cases(const OpSpec& op);
+// The scalars of each check of `problem`, every scalar named; one case of defaults where the op lists none for it.
+std::vector<std::map<std::string, double>> check_cases(const OpSpec& op, const Problem& problem);
 
 // One value for each scalar of the op, in its order; those not in `values` take their default.
 std::vector<ScalarValue> scalar_values(const OpSpec& op, const std::map<std::string, double>& values);

@@ -114,7 +114,7 @@ Session::Session(const MeasureJob& job, const MeasuringDevice& device, const Tem
       sink_(sink),
       op_(templates.find_op(job.problem.op)),
       layouts_(operand_layouts(*op_, job.problem)),
-      timed_scalars_(scalar_values(*op_, check_cases(*op_).front())),
+      timed_scalars_(scalar_values(*op_, check_cases(*op_, job.problem).front())),
       kernels_(job.check_cubin, job.check_symbols, device.info().sm_count, device.stream()),
       entries_(job.candidates.size()) {}
 

@@ -1,8 +1,11 @@
-// The typed GEMM: D[M,N] = alpha · A[M,K] · B[K,N] + beta · D, for each of `batch` matrices.
+// The typed GEMM: D[M,N] = activation(alpha · A[M,K] · B[K,N] + beta · D + bias), for each of `batch` matrices. Without
+// more being said, there is no activation and no bias.
 #pragma once
 
+#include <array>
 #include <cstdint>
 #include <memory>
+#include <optional>
 
 #include "kiln/dtype.h"
 #include "kiln/operation.h"
@@ -25,6 +28,27 @@ inline Extent up_to(std::int64_t bound) {
 
 enum class Layout { row, col };  // row: the second index is contiguous
 
+// What beta multiplies.
+enum class Addend {
+  d,         // D as it was
+  c,         // another matrix C in its place
+  residual,  // C, added after the activation
+};
+// A vector added before the activation, the same for every matrix of the batch.
+enum class Bias {
+  none,
+  n,  // one value for each column of the product
+  m,  // one value for each row
+};
+enum class Activation {
+  none,
+  relu,
+  gelu,       // x · Φ(x), by the error function
+  gelu_tanh,  // its usual approximation
+  silu,       // x · sigmoid(x)
+  swiglu,     // silu(even column) · next column: D has n / 2 columns, and what beta multiplies is added after it
+};
+
 struct Gemm {
   Extent m;  // rows of A and D; the only extent that may be up_to(…)
   std::int64_t n = 0;
@@ -44,6 +68,13 @@ struct Gemm {
   std::int64_t stride_a = 0;
   std::int64_t stride_b = 0;
   std::int64_t stride_d = 0;
+  // The epilogue. C has D's shape and layout.
+  Addend addend = Addend::d;
+  Bias bias = Bias::none;
+  Activation activation = Activation::none;
+  std::optional<DType> c = std::nullopt;  // of C and of the bias; D's where it is not given
+  std::int64_t ldc = 0;
+  std::int64_t stride_c = 0;
   // Bytes that every pointer will be a multiple of. Less aligned pointers at a call are served too, more slowly.
   int alignment = 16;
 
@@ -51,8 +82,20 @@ struct Gemm {
 };
 
 // The problem a typed GEMM stands for; up_to(m) counts as m. A column-major D is solved as its transpose, so A and B
-// may come swapped. Throws Error{invalid_argument}.
+// may come swapped; swiglu, which pairs columns, cannot be solved so and is refused. Throws Error{invalid_argument}.
 Problem to_problem(const Gemm& gemm);
+
+// Device pointers and scalars of one call. A null pointer is an error unless its matrix is empty or not in the GEMM.
+struct GemmCall {
+  const void* a = nullptr;
+  const void* b = nullptr;
+  void* d = nullptr;
+  const void* c = nullptr;  // may be d
+  const void* bias = nullptr;
+  float alpha = 1.0F;
+  std::optional<float> beta = std::nullopt;  // where it is not given: 0 for D, 1 for C
+  void* workspace = nullptr;                 // as below
+};
 
 // A GEMM ready to launch. Thread-safe; cheap to copy (shared state).
 class GemmOperation {
@@ -66,6 +109,9 @@ class GemmOperation {
   // The same for a GEMM prepared with m = up_to(…): 0 ≤ m ≤ the bound.
   void operator()(Stream stream, std::int64_t m, const void* a, const void* b, void* d, float alpha = 1.0F,
                   float beta = 0.0F, void* workspace = nullptr) const;
+  // The same with all that an epilogue may need.
+  void operator()(Stream stream, const GemmCall& call) const;
+  void operator()(Stream stream, std::int64_t m, const GemmCall& call) const;
   std::size_t workspace_bytes() const;
   void reserve(Stream stream) const;
   // Which configuration answers for `m` rows (ignored for a fixed m), and why.
@@ -73,9 +119,13 @@ class GemmOperation {
 
  private:
   friend class Runtime;
-  explicit GemmOperation(Operation operation, bool swapped) : operation_(std::move(operation)), swapped_(swapped) {}
+  GemmOperation(Operation operation, bool swapped, bool has_c)
+      : operation_(std::move(operation)), swapped_(swapped), has_c_(has_c) {}
+  std::array<void*, 5> pointers(const GemmCall& call) const;
+  std::array<double, 2> scalars(const GemmCall& call) const;
   Operation operation_;
   bool swapped_ = false;
+  bool has_c_ = false;
 };
 
 }  // namespace kiln

@@ -40,7 +40,8 @@ struct Provenance {
 // Thread-safe; cheap to copy (shared state).
 class Operation {
  public:
-  // Launches on `stream`. `pointers`: one device pointer per operand, in the op's order. `scalars`: one value per
+  // Launches on `stream`. `pointers`: one device pointer per operand, in the op's order; those to operands that the
+  // problem does not have may be null, or left out at the end. `scalars`: one value per
   // scalar of the op, in its order; empty: the defaults. `workspace` as in GemmOperation. Throws
   // Error{invalid_argument}, {launch_failed}.
   void operator()(Stream stream, std::span<void* const> pointers, std::span<const double> scalars = {},

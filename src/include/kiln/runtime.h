@@ -49,6 +49,7 @@ class Runtime {
   // Prepares on first use and remembers: for callers who cannot hold an operation. Throws like prepare and the call.
   void gemm(Stream stream, const Gemm& gemm, const void* a, const void* b, void* d, float alpha = 1.0F,
             float beta = 0.0F);
+  void gemm(Stream stream, const Gemm& gemm, const GemmCall& call);
 
   // Adds a template of the caller's own: a manifest file with its source beside it. Throws Error{invalid_manifest}.
   Kernel load(const std::filesystem::path& manifest);
