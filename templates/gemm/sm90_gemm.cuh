@@ -22,6 +22,7 @@
 #include "ptx/tma.cuh"
 #include "ptx/types.cuh"
 #include "ptx/wgmma.cuh"
+#include "tile/block_epilogue.cuh"
 #include "tile/cluster_sum.cuh"
 #include "tile/epilogue.cuh"
 #include "tile/pipeline.cuh"
@@ -34,12 +35,27 @@ namespace kiln {
 struct Sm90GemmArgs {
   int64_t ldd;
   int64_t stride_d;
+  int64_t ldc;
+  int64_t stride_c;
   int32_t m, n;
   tile::TileGrid grid;
   int32_t a_batched, b_batched;  // 0: every product of the batch takes the same matrix
   int32_t prefetch;              // blocks of K that go to L2 while the grid before still runs
   float alpha, beta;
 };
+
+// Matrix `batch` of D, for its epilogue.
+template <class C>
+__device__ __forceinline__ tile::EpilogueTarget<C> sm90_gemm_target(const Sm90GemmArgs& args, typename C::d_t* d,
+                                                                    const typename C::c_t* c,
+                                                                    const typename C::c_t* bias, int64_t batch) {
+  typename C::d_t* const to = d + batch * args.stride_d;
+  if constexpr (tile::EpilogueOf<C>::kReadsC) {
+    return {to, c + batch * args.stride_c, bias, args.ldd, args.ldc, args.alpha, args.beta};
+  } else {
+    return {to, to, bias, args.ldd, args.ldd, args.alpha, args.beta};
+  }
+}
 
 template <class C>
 struct Sm90GemmConfig {
@@ -64,6 +80,7 @@ struct Sm90GemmConfig {
   static constexpr int kColumns = kSwap ? kBM : kBN;
   static constexpr int kTileWarpgroups = kPingpong ? 1 : kWarpgroups;  // that share a tile
   static constexpr int kBlocks = kRows / (tile::kBlockRows * kTileWarpgroups);
+  static constexpr int kOutColumns = kColumns / tile::EpilogueOf<C>::kStep;  // of D
   static constexpr bool kRowsKContiguous = kSwap ? kBKContiguous : kAKContiguous;
   static constexpr bool kColumnsKContiguous = kSwap ? kAKContiguous : kBKContiguous;
 
@@ -77,6 +94,8 @@ struct Sm90GemmConfig {
   static constexpr bool kMovesRegisters = kWarpgroups > 1;
   static constexpr int kProducerRegisters = kWarpgroups == 2 ? 40 : 32;
   static constexpr int kConsumerRegisters = kWarpgroups == 2 ? 232 : 160;
+  // Whether a consumer has registers to spare beside its accumulators.
+  static constexpr bool kSpacious = kBlocks * kColumns / 2 <= (kWarpgroups == 3 ? 64 : 128);
 
   static_assert(is_same<Input, typename C::b_t>, "A and B have one type");
   static_assert(kWarpgroups >= 1 && kWarpgroups <= 3, "the register budget is laid out for up to three consumers");
@@ -96,7 +115,7 @@ struct Sm90GemmConfig {
 template <class C>
 struct Sm90GemmStorage {
   using Config = Sm90GemmConfig<C>;
-  using Chunk = tile::StoreChunk<typename Config::Output, Config::kColumns, Config::kSwap>;
+  using Chunk = tile::StoreChunk<typename Config::Output, Config::kOutColumns, Config::kSwap>;
   using Sum =
       tile::ClusterSumStorage<Config::kClusterK, Config::kWarpgroups * 4, Config::kBlocks * Config::kColumns / 2>;
   static constexpr int kStageA = Config::kBM * Config::kBK * static_cast<int>(sizeof(typename Config::Input));
@@ -249,7 +268,8 @@ __device__ __forceinline__ void sm90_gemm_produce(const TensorMap& map_a, const 
 
 // One warpgroup multiplies and stores its blocks of all tiles of this block.
 template <class C>
-__device__ __forceinline__ void sm90_gemm_consume(const TensorMap& map_d, typename C::d_t* d, float* partials,
+__device__ __forceinline__ void sm90_gemm_consume(const TensorMap& map_d, typename C::d_t* d, const typename C::c_t* c,
+                                                  const typename C::c_t* bias, float* partials,
                                                   const Sm90GemmArgs& args, uint32_t shared, uint32_t rank,
                                                   uint32_t warpgroup) {
   using Config = Sm90GemmConfig<C>;
@@ -257,6 +277,7 @@ __device__ __forceinline__ void sm90_gemm_consume(const TensorMap& map_d, typena
   using Output = typename Config::Output;
   constexpr int kBlocks = Config::kBlocks;
   constexpr int kColumns = Config::kColumns;
+  constexpr int kOutColumns = Config::kOutColumns;
   const tile::PipelineBarriers<Config::kStages> barriers{shared + Storage::kBarriers};
   tile::PipelineState<Config::kStages> state;
   // Barrier 0 is the block's; each warpgroup has one for its epilogue and one at which it awaits its turn.
@@ -342,18 +363,13 @@ __device__ __forceinline__ void sm90_gemm_consume(const TensorMap& map_d, typena
     const uint32_t rank_n = rank / Config::kClusterM % Config::kClusterN;
     const int32_t m = (work.m * Config::kClusterM + rank_m) * Config::kBM + (Config::kSwap ? 0 : first_row);
     const int32_t n = (work.n * Config::kClusterN + rank_n) * Config::kBN + (Config::kSwap ? first_row : 0);
-    const tile::Output<Output> out{d + work.batch * args.stride_d, args.ldd, args.m, args.n, args.alpha, args.beta};
+    const tile::BlockTarget<C> out{sm90_gemm_target<C>(args, d, c, bias, work.batch), args.m, args.n};
 
     if constexpr (Config::kBuffers > 0) {
-#pragma unroll
-      for (int b = 0; b < kBlocks; ++b) {
-        const int offset = b * tile::kBlockRows;
-        tile::scale_block<kColumns, Config::kSwap>(accumulators[b], out, Config::kSwap ? m : m + offset,
-                                                   Config::kSwap ? n + offset : n);
-      }
-      tile::store_blocks<Config::kBuffers, kColumns, Config::kSwap, Output>(
-          accumulators, map_d, shared + Storage::kD + warpgroup * Storage::kRing, kEpilogueBarrier + warpgroup, m, n,
-          work.batch);
+      tile::ProductChunks<C, kColumns, Config::kSwap, kBlocks, Config::kSpacious> chunks(accumulators, out, m, n);
+      tile::store_blocks<Config::kBuffers, kOutColumns, Config::kSwap, Output, kBlocks>(
+          chunks, map_d, shared + Storage::kD + warpgroup * Storage::kRing, kEpilogueBarrier + warpgroup, m,
+          n / tile::EpilogueOf<C>::kStep, work.batch);
     } else {
       if constexpr (Config::kClusterK > 1) {
         constexpr int kCount = kBlocks * kColumns / 2;
@@ -363,19 +379,13 @@ __device__ __forceinline__ void sm90_gemm_consume(const TensorMap& map_d, typena
           return;
         }
       }
-#pragma unroll
-      for (int b = 0; b < kBlocks; ++b) {
-        const int32_t block_m = Config::kSwap ? m : m + b * tile::kBlockRows;
-        const int32_t block_n = Config::kSwap ? n + b * tile::kBlockRows : n;
-        if (args.grid.split > 1) {
-          const int64_t ld = (args.n + 3) / 4 * 4;
-          const int64_t slice = static_cast<int64_t>(work.split) * args.grid.batch + work.batch;
-          const tile::Output<float> sums{partials + slice * args.m * ld, ld, args.m, args.n, 1.0f, 0.0f};
-          tile::store_block<kColumns, Config::kSwap>(accumulators[b], sums, block_m, block_n);
-        } else {
-          tile::scale_block<kColumns, Config::kSwap>(accumulators[b], out, block_m, block_n);
-          tile::store_block<kColumns, Config::kSwap>(accumulators[b], out, block_m, block_n);
-        }
+      if (args.grid.split > 1) {
+        const int64_t ld = (args.n + 3) / 4 * 4;
+        const int64_t slice = static_cast<int64_t>(work.split) * args.grid.batch + work.batch;
+        const tile::Output<float> sums{partials + slice * args.m * ld, ld, args.m, args.n};
+        tile::store_blocks_directly<kColumns, Config::kSwap>(accumulators, sums, m, n);
+      } else {
+        tile::finish_and_store<C, kColumns, Config::kSwap>(accumulators, out, m, n);
       }
     }
   }
@@ -386,8 +396,8 @@ __device__ __forceinline__ void sm90_gemm_consume(const TensorMap& map_d, typena
 template <class C>
 __global__ void __launch_bounds__(Sm90GemmConfig<C>::kThreads, 1)
     sm90_gemm(const __grid_constant__ TensorMap map_a, const __grid_constant__ TensorMap map_b,
-              const __grid_constant__ TensorMap map_d, typename C::d_t* d, float* partials,
-              const __grid_constant__ Sm90GemmArgs args) {
+              const __grid_constant__ TensorMap map_d, typename C::d_t* d, const typename C::c_t* c,
+              const typename C::c_t* bias, float* partials, const __grid_constant__ Sm90GemmArgs args) {
   using Config = Sm90GemmConfig<C>;
   using Storage = Sm90GemmStorage<C>;
   extern __shared__ __align__(1024) uint8_t dynamic_shared[];
@@ -417,17 +427,17 @@ __global__ void __launch_bounds__(Sm90GemmConfig<C>::kThreads, 1)
     }
   } else {
     if constexpr (Config::kMovesRegisters) ptx::setmaxnreg_inc<Config::kConsumerRegisters>();
-    sm90_gemm_consume<C>(map_d, d, partials, args, shared, rank, warp / 4 - 1);
+    sm90_gemm_consume<C>(map_d, d, c, bias, partials, args, shared, rank, warp / 4 - 1);
   }
 }
 
-// D = alpha · (the sum of the partial products) + beta · D, for four neighbours of a row a thread.
+// The epilogue over the sum of the partial products, for four neighbours of a row a thread.
 template <class C>
 __global__ void __launch_bounds__(256)
-    sm90_gemm_reduce(typename C::d_t* d, const float* partials, const __grid_constant__ Sm90GemmArgs args) {
+    sm90_gemm_reduce(typename C::d_t* d, const typename C::c_t* c, const typename C::c_t* bias, const float* partials,
+                     const __grid_constant__ Sm90GemmArgs args) {
   // Tiles that leave by TMA are never split; the kernel is instantiated all the same and need not cost compile time.
   if constexpr (C::EPILOGUE == 0) {
-    using Output = typename C::d_t;
     ptx::griddepcontrol_wait();
     ptx::griddepcontrol_launch_dependents();
     const int64_t fours = (args.n + 3) / 4;  // a row of partial sums is padded to whole fours
@@ -448,13 +458,15 @@ __global__ void __launch_bounds__(256)
 
     const int64_t row = index / fours;
     const int32_t n = static_cast<int32_t>(index - row * fours) * 4;
-    Output* to = d + row / args.m * args.stride_d + row % args.m * args.ldd + n;
+    const tile::EpilogueTarget<C> target = sm90_gemm_target<C>(args, d, c, bias, row / args.m).at(row % args.m, n);
+    constexpr int kStep = tile::EpilogueOf<C>::kStep;
 #pragma unroll
-    for (int i = 0; i < 4; ++i) {
+    for (int i = 0; i < 4; i += kStep) {
       if (n + i >= args.n) break;
-      float value = args.alpha * sums[i];
-      if (args.beta != 0.0f) value += args.beta * to_float(to[i]);
-      to[i] = from_float<Output>(value);
+      float made[kStep];
+#pragma unroll
+      for (int j = 0; j < kStep; ++j) made[j] = sums[i + j];
+      target.store(0, i, made);
     }
   }
 }

@@ -15,13 +15,12 @@ namespace kiln::tile {
 inline constexpr int kBlockRows = 64;
 inline constexpr int kWarpgroupThreads = 128;
 
-// One matrix of D, and what becomes of it: D = alpha · product + beta · D.
+// A row-major matrix that blocks are stored to.
 template <class T>
 struct Output {
   T* d;
   int64_t ldd;
   int32_t m, n;
-  float alpha, beta;
 };
 
 // Calls visit(element of D, value) for each accumulator of the calling thread that lies within D; the block's first
@@ -51,18 +50,6 @@ __device__ __forceinline__ void for_each_element(float (&block)[N / 2], const Ou
   }
 }
 
-// Applies alpha and beta in place. A zero beta does not read D, which may hold NaN.
-template <int N, bool Transposed, class T>
-__device__ __forceinline__ void scale_block(float (&block)[N / 2], const Output<T>& out, int32_t m, int32_t n) {
-  if (out.alpha != 1.0f) {
-#pragma unroll
-    for (int i = 0; i < N / 2; ++i) block[i] *= out.alpha;
-  }
-  if (out.beta == 0.0f) return;
-  for_each_element<N, Transposed>(block, out, m, n,
-                                  [&](const T& old, float& value) { value += out.beta * to_float(old); });
-}
-
 // Stores two neighbours of a row at once; `to` is aligned to both.
 __device__ __forceinline__ void store_pair(float* to, float x, float y) {
   *reinterpret_cast<float2*>(to) = make_float2(x, y);
@@ -88,6 +75,17 @@ __device__ __forceinline__ void store_block(float (&block)[N / 2], const Output<
     }
   } else {
     for_each_element<N, Transposed>(block, out, m, n, [](T& to, float value) { to = from_float<T>(value); });
+  }
+}
+
+// The same for the blocks of a warpgroup, which follow one another along D's rows, along its columns where Transposed.
+template <int N, bool Transposed, class T, int Blocks>
+__device__ __forceinline__ void store_blocks_directly(float (&blocks)[Blocks][N / 2], const Output<T>& out, int32_t m,
+                                                      int32_t n) {
+#pragma unroll
+  for (int b = 0; b < Blocks; ++b) {
+    const int offset = b * kBlockRows;
+    store_block<N, Transposed>(blocks[b], out, Transposed ? m : m + offset, Transposed ? n + offset : n);
   }
 }
 
@@ -178,15 +176,17 @@ __device__ __forceinline__ void store_chunk(const TensorMap& map, uint32_t buffe
   }
 }
 
-// Stores the blocks of a warpgroup through a ring of `Buffers` chunks at `ring`, which is this warpgroup's own. The
-// last stores are still under way on return, so that they overlap what follows; the next call waits where it must. The
-// blocks follow one another along D's rows, along its columns where Transposed; (m, n) is where the first one lies.
+// Stores `Blocks` blocks of a warpgroup through a ring of `Buffers` chunks at `ring`, which is this warpgroup's own. The
+// chunks are those of `source`: for each in turn source.prepare(chunk) makes it ready, and source.stage(chunk, buffer)
+// writes it to its buffer. The last stores are still under way on return, so that they overlap what follows; the next
+// call waits where it must. The blocks follow one another along D's rows, along its columns where Transposed; (m, n) is
+// where the first one lies.
 // Chunks go out in batches, since each costs two barriers: all at once where the ring holds them, else half a ring, so
 // that one half is filled while the other is read.
 // NOTE: all 128 threads of the warpgroup call it, and barrier `barrier` must be theirs alone.
-template <int Buffers, int N, bool Transposed, class T, int Blocks>
-__device__ __forceinline__ void store_blocks(float (&blocks)[Blocks][N / 2], const TensorMap& map, uint32_t ring,
-                                             uint32_t barrier, int32_t m, int32_t n, int32_t batch) {
+template <int Buffers, int N, bool Transposed, class T, int Blocks, class Source>
+__device__ __forceinline__ void store_blocks(Source& source, const TensorMap& map, uint32_t ring, uint32_t barrier,
+                                             int32_t m, int32_t n, int32_t batch) {
   using Chunk = StoreChunk<T, N, Transposed>;
   constexpr int kChunks = Blocks * Chunk::kPerBlock;
   // Then a chunk's buffer is a constant, and each call starts at the buffer used longest ago.
@@ -195,13 +195,12 @@ __device__ __forceinline__ void store_blocks(float (&blocks)[Blocks][N / 2], con
   const bool issuer = threadIdx.x % kWarpgroupThreads == 0;
 #pragma unroll
   for (int first = 0; first < kChunks; first += kBatch) {
+#pragma unroll
+    for (int i = first; i < first + kBatch; ++i) source.prepare(i);
     if (issuer) ptx::bulk_wait_group_read<Buffers / kBatch - 1>();
     ptx::named_barrier_sync(barrier, kWarpgroupThreads);
 #pragma unroll
-    for (int i = first; i < first + kBatch; ++i) {
-      stage_chunk<N, Transposed, T>(blocks[i / Chunk::kPerBlock], i % Chunk::kPerBlock,
-                                    ring + i % Buffers * Chunk::kBytes);
-    }
+    for (int i = first; i < first + kBatch; ++i) source.stage(i, ring + i % Buffers * Chunk::kBytes);
     ptx::fence_proxy_async_shared();
     ptx::named_barrier_sync(barrier, kWarpgroupThreads);
     if (issuer) {
