@@ -2,12 +2,12 @@
 // to f16 costs. NaN stays NaN. Source of GELU and of its approximation by tanh: Hendrycks and Gimpel, arXiv 1606.08415.
 #pragma once
 
-#include "ptx/approximate.cuh"
+#include "ptx/math.cuh"
 #include "ptx/types.cuh"
 
 namespace kiln::tile {
 
-__device__ __forceinline__ float relu(float x) { return x < 0.0f ? 0.0f : x; }
+__device__ __forceinline__ float relu(float x) { return ptx::max_nan(x, 0.0f); }
 
 struct ExactActivations {
   __device__ __forceinline__ static float gelu(float x) { return 0.5f * x * (1.0f + erff(x * 0.70710678f)); }

@@ -188,7 +188,7 @@ struct BlockEpilogue {
     const EpilogueTarget<C>& matrix = out.matrix;
     if constexpr (Of::kHasBias) {
       const int32_t first = Of::kBiasAlongN ? n : m;
-      scale_and_add_bias<N, Of::kBiasAlongN != Transposed, Pairs && sizeof(typename Of::Bias) == 2>(
+      scale_and_add_bias<N, Of::kBiasAlongN != Transposed, Pairs && !Transposed>(
           products, matrix.bias + first, (Of::kBiasAlongN ? out.n : out.m) - first, matrix.alpha);
     } else {
 #pragma unroll

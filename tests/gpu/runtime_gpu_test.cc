@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <random>
 #include <thread>
 #include <vector>
@@ -57,8 +58,14 @@ class Operands {
   // NaN everywhere.
   void clear() { cuda::check(cuda::driver().cuMemsetD8(d_device_.get(), 0xff, d_device_.size()), "cuMemsetD8"); }
 
+  double a_at(int row, int l) const { return double{from_bf16(a_[index(row, l)])}; }
+  double b_at(int column, int l) const { return double{from_bf16(b_[index(column, l)])}; }
+
+  // What becomes of the product at (row, column).
+  using Epilogue = std::function<double(int row, int column, double product)>;
   // The largest difference from the truth over the first `rows` rows, relative to the largest value.
-  double error(int rows) const {
+  double error(
+      int rows, const Epilogue& epilogue = [](int, int, double product) { return product; }) const {
     cuda::check(cuda::driver().cuCtxSynchronize(), "cuCtxSynchronize");
     std::vector<std::uint16_t> d(static_cast<std::size_t>(m_) * static_cast<std::size_t>(n_));
     cuda::check(cuda::driver().cuMemcpyDtoH(d.data(), d_device_.get() + offset_, d.size() * 2), "cuMemcpyDtoH");
@@ -67,7 +74,8 @@ class Operands {
     for (int i = 0; i < rows; ++i) {
       for (int j = 0; j < n_; ++j) {
         double truth = 0;
-        for (int l = 0; l < k_; ++l) truth += double{from_bf16(a_[index(i, l)])} * double{from_bf16(b_[index(j, l)])};
+        for (int l = 0; l < k_; ++l) truth += a_at(i, l) * b_at(j, l);
+        truth = epilogue(i, j, truth);
         const double difference = std::abs(truth - double{from_bf16(d[static_cast<std::size_t>(i) * n_ + j])});
         worst = std::isnan(difference) ? INFINITY : std::max(worst, difference);
         largest = std::max(largest, std::abs(truth));
@@ -122,6 +130,50 @@ class RuntimeGpuTest : public tuner::GpuTest {
   std::unique_ptr<Runtime> runtime_;
   cuda::UniqueStream stream_;
 };
+
+TEST_F(RuntimeGpuTest, AnEpilogueTakesBiasAndResidual) {
+  // A has D's shape and a row of B the length of the bias, so they serve as C and bias too.
+  Operands operands(64, 72, 72);
+  Gemm gemm{.m = 64, .n = 72, .k = 72, .addend = Addend::residual, .bias = Bias::n, .activation = Activation::relu};
+  const auto fused = runtime_->prepare(gemm);
+  fused(stream_.get(),
+        {.a = operands.a(), .b = operands.b(), .d = operands.d(), .c = operands.a(), .bias = operands.b()});
+  EXPECT_LT(operands.error(64,
+                           [&](int row, int column, double product) {
+                             return std::max(0.0, product + operands.b_at(0, column)) + operands.a_at(row, column);
+                           }),
+            kTolerance);
+
+  gemm.addend = Addend::c;
+  gemm.m = up_to(64);
+  operands.clear();
+  runtime_->prepare(gemm)(stream_.get(), 40,
+                          {.a = operands.a(),
+                           .b = operands.b(),
+                           .d = operands.d(),
+                           .c = operands.a(),
+                           .bias = operands.b(),
+                           .alpha = 0.5F,
+                           .beta = -2.0F});
+  EXPECT_LT(operands.error(40,
+                           [&](int row, int column, double product) {
+                             return std::max(0.0,
+                                             0.5 * product - 2 * operands.a_at(row, column) + operands.b_at(0, column));
+                           }),
+            kTolerance);
+}
+
+TEST_F(RuntimeGpuTest, APointerThatAnEpilogueNeedsMustNotBeNull) {
+  const Operands operands(64, 64, 64);
+  const auto biased = runtime_->prepare(Gemm{.m = 64, .n = 64, .k = 64, .bias = Bias::n});
+  try {
+    biased(stream_.get(), operands.a(), operands.b(), operands.d());
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), ErrorCode::invalid_argument);
+    EXPECT_THAT(error.what(), HasSubstr("the pointer to bias is null"));
+  }
+}
 
 TEST_F(RuntimeGpuTest, APreparedGemmIsRightFromManyThreads) {
   const auto gemm = runtime_->prepare(Gemm{.m = 200, .n = 136, .k = 72});

@@ -1,7 +1,7 @@
-// Every GEMM template against the reference on random problems: odd sizes, layouts, padded leading dimensions, batches,
-// unaligned operands, alpha and beta. The seed is fixed, so a failure comes back; KILN_TEST_PROBLEMS sets how many
-// problems each template gets for each dtype (default 200; compute-sanitizer runs few), KILN_TEST_MAX_EXTENT how large
-// they are.
+// Every GEMM template against the reference on random problems: odd sizes, layouts, epilogues, padded leading
+// dimensions, batches, unaligned operands, alpha and beta. The seed is fixed, so a failure comes back;
+// KILN_TEST_PROBLEMS sets how many problems each template gets for each dtype (default 200; compute-sanitizer runs
+// few), KILN_TEST_MAX_EXTENT how large they are.
 #include <algorithm>
 #include <cstdlib>
 #include <map>
@@ -29,12 +29,20 @@ struct Case {
   Config config;
 };
 
-// Draws problems that `t` accepts and legal configurations for them. A configuration is used for several problems, so
-// that there are more problems than compiles.
+// What is compiled into a kernel: dtypes, layouts and the epilogue.
+struct Kind {
+  std::map<std::string, DType> dtypes;
+  std::map<std::string, std::string> choices;
+};
+
+// Draws problems that `t` accepts and legal configurations for them. They are of few kinds, and a configuration is used
+// for several problems, so that there are more problems than compiles.
 class Draw {
  public:
   Draw(const KernelTemplate& t, DType dtype, const cuda::DeviceInfo& device, std::uint64_t seed)
-      : t_(t), dtype_(dtype), device_(device), random_(seed), max_extent_(setting("KILN_TEST_MAX_EXTENT", 700)) {}
+      : t_(t), dtype_(dtype), device_(device), random_(seed), max_extent_(setting("KILN_TEST_MAX_EXTENT", 700)) {
+    for (std::size_t i = 0; i < kPlainKinds + kFusedKinds; ++i) kinds_.push_back(draw_kind(i >= kPlainKinds));
+  }
 
   std::optional<Case> next() {
     for (int attempt = 0; attempt < 200; ++attempt) {
@@ -46,7 +54,9 @@ class Draw {
   }
 
  private:
-  static constexpr std::size_t kConfigsPerKind = 6;
+  static constexpr std::size_t kConfigsPerKind = 4;
+  static constexpr std::size_t kPlainKinds = 12;
+  static constexpr std::size_t kFusedKinds = 24;
 
   std::int64_t upto(std::int64_t n) { return std::uniform_int_distribution<std::int64_t>(0, n)(random_); }
   bool one_in(int n) { return upto(n - 1) == 0; }
@@ -57,29 +67,53 @@ class Draw {
     return one_in(2) ? (value + 7) / 8 * 8 : value;
   }
 
+  template <class T>
+  const T& any_of(const std::vector<T>& values) {
+    return values[static_cast<std::size_t>(upto(static_cast<std::int64_t>(values.size()) - 1))];
+  }
+
+  Kind draw_kind(bool fused) {
+    static const std::vector<DType> outputs{bf16, f16, f32};
+    Kind kind;
+    kind.dtypes = {{"a", dtype_}};
+    if (one_in(2)) kind.dtypes["d"] = any_of(outputs);
+    kind.choices = {{"a_layout", one_in(2) ? "row" : "col"}, {"b_layout", one_in(2) ? "row" : "col"}};
+    if (!fused) return kind;
+    for (const ChoiceSpec& choice : t_.op->choices) {
+      if (choice.omit_default) kind.choices[choice.name] = any_of(choice.values);
+    }
+    if (kind.choices["activation"] == "swiglu" && kind.choices["addend"] == "c") kind.choices["addend"] = "residual";
+    const bool reads_c = kind.choices["addend"] != "d" || kind.choices["bias"] != "none";
+    if (reads_c && one_in(3)) kind.dtypes["c"] = any_of(outputs);
+    return kind;
+  }
+
   Problem draw_problem() {
+    const Kind& kind = any_of(kinds_);
     Problem problem;
     problem.op = "gemm";
+    problem.dtypes = kind.dtypes;
+    problem.choices = kind.choices;
     problem.dims = {
         {"M", extent()}, {"N", extent()}, {"K", one_in(40) ? 0 : extent()}, {"batch", one_in(3) ? 1 + upto(3) : 1}};
-    problem.dtypes = {{"a", dtype_}};
-    const auto& outputs = t_.op->dtypes.back().values;
-    if (one_in(2))
-      problem.dtypes["d"] = outputs[static_cast<std::size_t>(upto(static_cast<std::int64_t>(outputs.size()) - 1))];
-    problem.choices = {{"a_layout", one_in(2) ? "row" : "col"}, {"b_layout", one_in(2) ? "row" : "col"}};
+    if (const auto activation = kind.choices.find("activation");
+        activation != kind.choices.end() && activation->second == "swiglu") {
+      problem.dims["N"] *= 2;
+    }
     problem = complete(*t_.op, problem);
     const bool aligned = !one_in(3);
-    for (const char* dim : {"lda", "ldb", "ldd"}) {
+    for (const char* dim : {"lda", "ldb", "ldc", "ldd"}) {
+      if (problem.dims.count(dim) == 0) continue;
       std::int64_t& value = problem.dims.at(dim);
       if (one_in(2)) value += upto(24);
       if (aligned) value = (value + 7) / 8 * 8;
     }
-    for (const char* dim : {"stride_a", "stride_b", "stride_d"}) problem.dims.erase(dim);
+    for (const char* dim : {"stride_a", "stride_b", "stride_c", "stride_d"}) problem.dims.erase(dim);
     problem = complete(*t_.op, problem);
     if (problem.dims.at("batch") > 1 && one_in(3)) problem.dims.at("stride_d") += 8 * upto(10);
     if (!aligned) {
       for (auto& [operand, alignment] : problem.alignments) {
-        if (one_in(2)) alignment = size_of(problem.dtypes.at(operand));
+        if (one_in(2)) alignment = size_of(problem.dtypes.at(t_.op->find_operand(operand)->dtype));
       }
     }
     return complete(*t_.op, problem);
@@ -88,7 +122,7 @@ class Draw {
   std::optional<Config> draw_config(const Problem& problem) {
     std::string kind;
     for (const auto& [name, dtype] : problem.dtypes) kind += std::string(to_string(dtype)) + " ";
-    for (const auto& [name, value] : problem.choices) kind += value + " ";
+    for (const auto& [name, value] : problem.choices) kind += name + "=" + value + " ";
     std::vector<Config>& known = configs_[kind];
     std::vector<Config> legal;
     for (const Config& config : known) {
@@ -114,6 +148,7 @@ class Draw {
   const cuda::DeviceInfo& device_;
   std::mt19937_64 random_;
   const int max_extent_;
+  std::vector<Kind> kinds_;
   std::map<std::string, std::vector<Config>> configs_;
 };
 

@@ -47,6 +47,22 @@ std::vector<Config> corners(const KernelTemplate& t, const std::vector<Config>& 
   return {chosen.begin(), chosen.end()};
 }
 
+using Choices = std::map<std::string, std::string>;
+
+// Each value of each choice of an epilogue at least once.
+const std::vector<Choices>& epilogues() {
+  static const std::vector<Choices> list{
+      {{"bias", "n"}, {"activation", "gelu"}},
+      {{"bias", "m"}, {"activation", "gelu_tanh"}, {"addend", "c"}},
+      {{"activation", "silu"}, {"addend", "residual"}},
+      {{"bias", "n"}, {"activation", "swiglu"}, {"addend", "residual"}},
+      {{"bias", "n"}, {"activation", "relu"}},
+      {{"activation", "swiglu"}},
+      {{"addend", "residual"}},
+  };
+  return list;
+}
+
 struct Compile {
   std::string what;
   std::future<jit::CompileOutcome> outcome;
@@ -81,9 +97,15 @@ TEST_P(CornerConfigs, CompileWithoutSpillsForEveryArchitecture) {
   // A template of one architecture has fewer corners to share out.
   const std::size_t of_each = t->manifest.arch.front().ends_with('+') ? 4 : 1;
   std::size_t turn = 0;
+  const auto add = [&](const Problem& problem, const cuda::DeviceInfo& device, const Config& config) {
+    if (!seen.insert(kernel_key(*t, problem, config, device, "any").digest()).second) return;
+    compiles.push_back(
+        {t->manifest.name + " " + to_text(config) + " " + problem.canonical() + " for " + target_arch(*t, device),
+         pool.submit(compile_request(*t, problem, config, device))});
+  };
   for (const cuda::DeviceInfo& device : devices()) {
     if (target_arch(*t, device).empty()) continue;
-    std::size_t of_device = 0;
+    const std::size_t before = compiles.size();
     for (const DType dtype : t->op->dtypes.front().values) {
       for (const auto& [a_layout, b_layout] : {std::pair{"row", "col"}, std::pair{"col", "row"}}) {
         Problem problem{.op = "gemm",
@@ -101,17 +123,23 @@ TEST_P(CornerConfigs, CompileWithoutSpillsForEveryArchitecture) {
         for (const Config& config : configs) {
           if (++turn % of_each == 0) share.push_back(config);
         }
-        for (const Config& config : share) {
-          const std::string key = kernel_key(*t, problem, config, device, "any").digest();
-          if (!seen.insert(key).second) continue;
-          compiles.push_back(
-              {t->manifest.name + " " + to_text(config) + " " + problem.canonical() + " for " + target_arch(*t, device),
-               pool.submit(compile_request(*t, problem, config, device))});
-          ++of_device;
-        }
+        for (const Config& config : share) add(problem, device, config);
       }
     }
-    EXPECT_GT(of_device, 0U) << "nothing compiled for cc " << device.cc();
+    EXPECT_GT(compiles.size(), before) << "nothing compiled for cc " << device.cc();
+    if (device.cc() != 80 && device.cc() != 90) continue;  // an epilogue is the same everywhere
+    for (const Choices& choices : epilogues()) {
+      Problem problem{.op = "gemm",
+                      .dims = {{"M", 4096}, {"N", 4096}, {"K", 4096}},
+                      .dtypes = {{"a", bf16}},
+                      .choices = choices,
+                      .alignments = {}};
+      problem = complete(*t->op, problem);
+      ASSERT_EQ(rejection(*t, problem, device), "");
+      // A different corner for each, and again another.
+      const std::vector<Config> configs = corners(*t, enumerate(*t, problem, device).configs);
+      for (int i = 0; i < 2; ++i) add(problem, device, configs[++turn * 5 % configs.size()]);
+    }
   }
   EXPECT_GT(compiles.size(), 20U);
   for (Compile& compile : compiles) {
