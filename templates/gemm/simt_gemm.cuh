@@ -263,6 +263,8 @@ __global__ void __launch_bounds__(C::threads, C::min_blocks)
       b + work.matrix * p.stride_b + (C::b_layout_is_row ? k_begin * p.ldb + work.n0 : work.n0 * p.ldb + k_begin),
       p.ldb, columns);
 
+  // Known before the sums are, its address costs fewer registers among them than what it comes from.
+  const tile::EpilogueTarget<C> target = epilogue_target<C>(p, d, c, bias, work.matrix).at(work.m0, work.n0);
   float acc[Cfg::kThreadM][Cfg::kThreadN] = {};
   float fragment_a[2][Cfg::kThreadM];
   float fragment_b[2][Cfg::kThreadN];
@@ -309,7 +311,7 @@ __global__ void __launch_bounds__(C::threads, C::min_blocks)
 
   if (splits == 1) {
     constexpr int kVec = larger(smaller(Cfg::kVec, Cfg::kPieceN), tile::EpilogueOf<C>::kStep);
-    store_tile<Cfg, kVec>(acc, at, epilogue_target<C>(p, d, c, bias, work.matrix).at(work.m0, work.n0), rows, columns);
+    store_tile<Cfg, kVec>(acc, at, target, rows, columns);
   } else {
     const int64_t pitch = partial_pitch(p.N);
     float* const partial = partials + (work.split * p.batch + work.matrix) * p.M * pitch;
