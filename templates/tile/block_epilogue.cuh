@@ -218,7 +218,8 @@ struct BlockEpilogue {
 };
 
 // A tile of products on its way to D through shared memory, as the source of store_blocks: a chunk is finished just
-// before it is staged, and where there are registers for it (Spacious), what C has under the next is already being read.
+// before it is staged, and where there are registers for it (Spacious), what C has under the next is already being
+// read.
 template <class C, int N, bool Transposed, int Blocks, bool Spacious>
 class ProductChunks {
   using Of = EpilogueOf<C>;

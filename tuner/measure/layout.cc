@@ -148,7 +148,8 @@ double tolerance(const Manifest& manifest, const OpSpec& op, const Problem& prob
   }
   double bound = own != manifest.check_tolerance.end() ? own->second : shared->second;
   for (const OperandSpec& operand : op.operands) {
-    if (operand.role != Role::in) bound = std::max(bound, rounding_error(problem.dtypes.at(operand.dtype)));
+    if (operand.role != Role::in && problem.dtypes.count(operand.dtype) != 0)
+      bound = std::max(bound, rounding_error(problem.dtypes.at(operand.dtype)));
   }
   return bound;
 }
