@@ -180,9 +180,12 @@ __device__ __forceinline__ void store_chunk(const TensorMap& map, uint32_t buffe
 // The chunks are those of `source`: for each in turn source.prepare(chunk) makes it ready, and source.stage(chunk,
 // buffer) writes it to its buffer. The last stores are still under way on return, so that they overlap what follows;
 // the next call waits where it must. The blocks follow one another along D's rows, along its columns where Transposed;
-// (m, n) is where the first one lies. Chunks go out in batches, since each costs two barriers: all at once where the
-// ring holds them, else half a ring, so that one half is filled while the other is read. NOTE: all 128 threads of the
-// warpgroup call it, and barrier `barrier` must be theirs alone.
+// (m, n) is where the first one lies.
+//
+// Chunks go out in batches, since each costs two barriers: all at once where the ring holds them, else half a ring, so
+// that one half is filled while the other is read.
+//
+// NOTE: all 128 threads of the warpgroup call it, and barrier `barrier` must be theirs alone.
 template <int Buffers, int N, bool Transposed, class T, int Blocks, class Source>
 __device__ __forceinline__ void store_blocks(Source& source, const TensorMap& map, uint32_t ring, uint32_t barrier,
                                              int32_t m, int32_t n, int32_t batch) {
