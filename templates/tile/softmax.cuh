@@ -3,7 +3,7 @@
 // of two.
 #pragma once
 
-#include "ptx/approximate.cuh"
+#include "ptx/math.cuh"
 #include "ptx/types.cuh"
 
 namespace kiln::tile {
