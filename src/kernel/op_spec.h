@@ -83,6 +83,7 @@ struct CheckSpec {
   std::string reference;  // a template's name; empty: the manifest brings [[check.launch]]
   std::map<std::string, DType> reference_dtypes;
   std::map<DType, double> tolerance;           // relative Frobenius error
+  Expression loosen{1};                        // by what it is multiplied, where errors compound
   std::map<std::string, Distribution> inputs;  // operand → distribution, default normal
   std::vector<CheckCase> cases;                // those of a problem: first the one that is timed
 };

@@ -39,8 +39,8 @@ std::vector<DimSpec> read_dims(TomlTable& op) {
   for (const std::string& name : table->keys()) {
     require_identifier(name, table->place_of(name));
     auto entry = table->get_table(name);
-    DimSpec dim{name, entry->get_integer("min"), entry->get_expression("default"), false,
-                entry->get_integer("typical"), entry->get_expression("when")};
+    DimSpec dim{name,  entry->get_integer("min"),     entry->get_expression("default"),
+                false, entry->get_integer("typical"), entry->get_expression("when")};
     if (const auto kind = entry->get_string("kind")) {
       if (*kind != "stride") manifest_error(entry->place_of("kind"), "'" + *kind + "'; the only kind is \"stride\"");
       dim.is_stride = true;
@@ -257,6 +257,7 @@ CheckSpec read_check(TomlTable& op, const OpSpec& spec) {
     }
   }
   check.tolerance = read_tolerance(*table);
+  if (const auto loosen = table->get_expression("loosen")) check.loosen = *loosen;
   if (auto inputs = table->get_table("inputs")) {
     for (const std::string& name : inputs->keys()) {
       if (spec.find_operand(name) == nullptr) manifest_error(inputs->place_of(name), "names no operand of the op");
@@ -334,6 +335,7 @@ void check_symbols(const OpSpec& spec, const TomlPlace& place) {
   }
   for (const Requirement& r : spec.require) check(r.condition, all, "require.\"" + r.condition.text() + "\"");
   check(spec.flops, all, "cost.flops");
+  check(spec.check.loosen, all, "check.loosen");
   check(spec.bytes, all, "cost.bytes");
 }
 

@@ -117,6 +117,9 @@ TEST_F(LayoutTest, ATightToleranceGivesWayToTheOutputsRounding) {
   const Manifest& manifest = templates.find("simt_gemm")->manifest;
   EXPECT_DOUBLE_EQ(tolerance(manifest, *op, gemm(f32, f32)), 1e-5);
   EXPECT_GT(tolerance(manifest, *op, gemm(f32, bf16)), 1e-3);
+  Problem gated = gemm(f32, f32);
+  gated.choices["activation"] = "swiglu";
+  EXPECT_DOUBLE_EQ(tolerance(manifest, *op, complete(*op, gated)), 2e-5);
 }
 
 TEST_F(LayoutTest, CheckKernelsAreNamedForTheProblemsDtypes) {

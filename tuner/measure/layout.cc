@@ -146,7 +146,15 @@ double tolerance(const Manifest& manifest, const OpSpec& op, const Problem& prob
                                                  std::string(to_string(dtype->second)) +
                                                  ": add it to check.tolerance of the template or of op " + op.name);
   }
-  double bound = own != manifest.check_tolerance.end() ? own->second : shared->second;
+  Scope scope;
+  bind_problem(op, problem, scope);
+  const std::int64_t loosen = op.check.loosen.evaluate(scope);
+  if (loosen < 1) {
+    throw Error(ErrorCode::invalid_manifest, "op " + op.name + ": check.loosen '" + op.check.loosen.text() + "' is " +
+                                                 std::to_string(loosen) + " for " + problem.canonical() +
+                                                 "; it multiplies the tolerance and must be at least 1");
+  }
+  double bound = static_cast<double>(loosen) * (own != manifest.check_tolerance.end() ? own->second : shared->second);
   for (const OperandSpec& operand : op.operands) {
     if (operand.role != Role::in && problem.dtypes.count(operand.dtype) != 0)
       bound = std::max(bound, rounding_error(problem.dtypes.at(operand.dtype)));
