@@ -36,7 +36,7 @@ class Checker {
     for (const TensorMapArg& map : manifest_.tensor_maps) check_map(map);
     check_launches(manifest_.launches, all_, "launch");
     check_launches(manifest_.check_launches, problem_, "check.launch");
-    if (manifest_.cost_cycles) symbols(*manifest_.cost_cycles, all_, "cost.cycles");
+    check_cost();
     check_default();
     check_reference();
   }
@@ -58,6 +58,11 @@ class Checker {
     for (const std::string& symbol : e.symbols()) {
       if (known.count(symbol) != 0) continue;
       const std::vector<std::string> list(known.begin(), known.end());
+      if (cost_names_.count(symbol) != 0) {
+        fail(path,
+             "'" + e.text() + "' uses '" + symbol +
+                 "', which is or depends on a constant of the cost model; only let and cost.cycles may use those");
+      }
       fail(path, "'" + e.text() + "' uses the unknown symbol '" + symbol + "'" + did_you_mean(symbol, list) +
                      "; it must be a dim, dtype or choice of op " + op_.name +
                      ", a device symbol, a parameter or a let");
@@ -118,11 +123,35 @@ class Checker {
              "'" + param.name + "' is already a symbol of the op or the device; choose another name");
       }
     }
+    cost_names_ = manifest_.cost_names();
+    Names visible = all_;
+    for (const CostConstant& constant : manifest_.cost_constants) {
+      if (!visible.insert(constant.name).second) {
+        fail("cost.constants." + constant.name, "'" + constant.name + "' is already a symbol; choose another name");
+      }
+    }
     for (const LetSpec& let : manifest_.lets) {
-      symbols(let.value, all_, "let." + let.name);
-      if (!all_.insert(let.name).second) {
+      symbols(let.value, visible, "let." + let.name);
+      if (!visible.insert(let.name).second) {
         fail("let." + let.name, "'" + let.name + "' is already a symbol; choose another name");
       }
+      if (cost_names_.count(let.name) == 0) all_.insert(let.name);
+    }
+    with_cost_ = std::move(visible);
+  }
+
+  void check_cost() const {
+    Names used;
+    for (const LetSpec& let : manifest_.lets) used.insert(let.value.symbols().begin(), let.value.symbols().end());
+    if (manifest_.cost_cycles) {
+      symbols(*manifest_.cost_cycles, with_cost_, "cost.cycles");
+      used.insert(manifest_.cost_cycles->symbols().begin(), manifest_.cost_cycles->symbols().end());
+    }
+    for (const CostConstant& constant : manifest_.cost_constants) {
+      if (used.count(constant.name) != 0) continue;
+      fail("cost.constants." + constant.name, "'" + constant.name +
+                                                  "' is used nowhere; use it in a let or in cost.cycles, "
+                                                  "or remove it");
     }
   }
 
@@ -201,8 +230,10 @@ class Checker {
   const Manifest& manifest_;
   const OpSpec& op_;
   const std::string& file_;
-  Names problem_;  // symbols known before a configuration is
-  Names all_;      // … and with one
+  Names problem_;     // symbols known before a configuration is
+  Names all_;         // … and with one
+  Names cost_names_;  // the cost model's own
+  Names with_cost_;   // all_ and cost_names_
 };
 
 }  // namespace

@@ -12,6 +12,7 @@ ConfigScope::ConfigScope(const KernelTemplate& t, const Problem& problem, const 
     : template_(t) {
   bind_problem(*t.op, problem, scope_);
   bind_device(device, scope_);
+  for (const CostConstant& constant : t.manifest.cost_constants) scope_.set(constant.name, constant.value);
   std::map<std::string, int> level;
   for (std::size_t i = 0; i < t.manifest.params.size(); ++i) {
     level[t.manifest.params[i].name] = static_cast<int>(i);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -22,6 +23,12 @@ struct ParamSpec {
 struct LetSpec {
   std::string name;
   Expression value;
+};
+
+// A number of the cost model that a refit may change: see `kiln model refit`.
+struct CostConstant {
+  std::string name;
+  std::int64_t value = 1;  // at least 1
 };
 
 struct WorkspaceSpec {
@@ -86,14 +93,18 @@ struct Manifest {
   std::vector<TensorMapArg> tensor_maps;
   std::vector<LaunchSpec> launches;
   std::optional<Expression> cost_cycles;
-  std::string check_reference;              // overrides the op's
-  std::map<DType, double> check_tolerance;  // overrides the op's
-  std::vector<LaunchSpec> check_launches;   // [[check.launch]]: a reference kept in the same source
-  Config fallback;                          // [default]
-  std::vector<std::string> options;         // further NVRTC options
-  std::optional<OpSpec> inline_op;          // [op] as a table
+  std::vector<CostConstant> cost_constants;  // in the order written
+  std::string check_reference;               // overrides the op's
+  std::map<DType, double> check_tolerance;   // overrides the op's
+  std::vector<LaunchSpec> check_launches;    // [[check.launch]]: a reference kept in the same source
+  Config fallback;                           // [default]
+  std::vector<std::string> options;          // further NVRTC options
+  std::optional<OpSpec> inline_op;           // [op] as a table
 
   const ParamSpec* find_param(const std::string& param) const noexcept;
+  // What is the cost model's alone: the constants, and every let that depends on one. Never compiled in, nor part of
+  // the digest, so that a refit leaves cubins and trials as they are.
+  std::set<std::string> cost_names() const;
 };
 
 // Reads an op file. Every Error{invalid_manifest} reads "file: table.key: what, the value met, what is allowed".

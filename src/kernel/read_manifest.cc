@@ -236,6 +236,23 @@ std::vector<LaunchSpec> read_launches(TomlTable& parent, const std::string& key)
   return launches;
 }
 
+std::vector<CostConstant> read_cost_constants(TomlTable& cost) {
+  std::vector<CostConstant> constants;
+  auto table = cost.get_table("constants");
+  if (!table) return constants;
+  for (const std::string& name : table->keys()) {
+    require_identifier(name, table->place_of(name));
+    const std::int64_t value = *table->get_integer(name);
+    if (value < 1) {
+      manifest_error(table->place_of(name), "is " + std::to_string(value) +
+                                                "; a constant of the cost model is at least 1, since a refit scales it "
+                                                "(choose a finer unit for a small one)");
+    }
+    constants.push_back({name, value});
+  }
+  return constants;
+}
+
 Config read_default(TomlTable& top) {
   Config config;
   if (auto table = top.get_table("default")) {
@@ -260,6 +277,18 @@ const ParamSpec* Manifest::find_param(const std::string& param) const noexcept {
     if (spec.name == param) return &spec;
   }
   return nullptr;
+}
+
+std::set<std::string> Manifest::cost_names() const {
+  std::set<std::string> names;
+  for (const CostConstant& constant : cost_constants) names.insert(constant.name);
+  for (const LetSpec& let : lets) {
+    const auto& symbols = let.value.symbols();
+    const bool depends =
+        std::any_of(symbols.begin(), symbols.end(), [&](const std::string& s) { return names.count(s) != 0; });
+    if (depends) names.insert(let.name);
+  }
+  return names;
 }
 
 Manifest read_manifest(const std::string& text, const std::string& file) {
@@ -296,6 +325,7 @@ Manifest read_manifest(const std::string& text, const std::string& file) {
     manifest_error(top.place_of("launch"), "missing; a template has at least one [[launch]]");
   if (auto cost = top.get_table("cost")) {
     manifest.cost_cycles = cost->get_expression("cycles");
+    manifest.cost_constants = read_cost_constants(*cost);
     cost->refuse_unread();
   }
   read_check(top, manifest);

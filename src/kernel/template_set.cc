@@ -65,7 +65,10 @@ std::string template_digest(const Manifest& manifest, const OpSpec& op, const In
   for (const auto& [name, text] : includes.headers) sha.field(name).field(text);
   sha.field(manifest.name).field(launch_text(manifest.launches));
   for (const ParamSpec& param : manifest.params) sha.field(param.name).field(param.launch_time ? "launch" : "baked");
-  for (const LetSpec& let : manifest.lets) sha.field(let.name).field(let.value.text());
+  const std::set<std::string> cost_names = manifest.cost_names();
+  for (const LetSpec& let : manifest.lets) {
+    if (cost_names.count(let.name) == 0) sha.field(let.name).field(let.value.text());
+  }
   for (const WorkspaceSpec& w : manifest.workspaces) sha.field(w.name).field(w.bytes.text()).field(w.zero ? "0" : "");
   for (const TensorMapArg& map : manifest.tensor_maps) {
     sha.field(map.name).field(map.operand).field(map.workspace).field(map.op_dtype.value_or(""));

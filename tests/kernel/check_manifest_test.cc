@@ -95,6 +95,20 @@ TEST_F(CheckManifest, ALetMayNotHideASymbolOrAParameter) {
   }
 }
 
+TEST_F(CheckManifest, ConstantsOfTheCostModelServeNothingElse) {
+  draft.tables = "[let]\na = \"T * rate\"\nb = \"a + 1\"\n[cost]\ncycles = \"b\"\n[cost.constants]\nrate = 7";
+  EXPECT_NO_THROW(draft.build());
+  const std::string model = "[let]\na = \"T * rate\"\n[cost]\ncycles = \"a\"\n[cost.constants]\nrate = 7\n";
+  EXPECT_THAT(refusal_of_tables(model + "[require]\n\"T < rate\" = \"why\""),
+              AllOf(HasSubstr("require.\"T < rate\""), HasSubstr("only let and cost.cycles")));
+  EXPECT_THAT(refusal_of_tables(model + "[workspace.w]\nbytes = \"a\""),
+              AllOf(HasSubstr("workspace.w.bytes"), HasSubstr("'a', which is or depends on a constant")));
+  EXPECT_THAT(refusal_of_tables("[cost]\ncycles = \"M\"\n[cost.constants]\nrate = 7"),
+              AllOf(HasSubstr("cost.constants.rate"), HasSubstr("used nowhere")));
+  EXPECT_THAT(refusal_of_tables("[cost]\ncycles = \"M\"\n[cost.constants]\nM = 7"),
+              AllOf(HasSubstr("cost.constants.M"), HasSubstr("choose another name")));
+}
+
 TEST_F(CheckManifest, ArgumentsNameWhatTheOpAndTheManifestHave) {
   EXPECT_THAT(
       refusal_of_arg("{ pointer = \"z\" }"),

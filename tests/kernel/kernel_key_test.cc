@@ -34,12 +34,15 @@ struct Case {
     draft.tables = R"toml([let]
 bytes = "T * N * sizeof_x"
 grid = "ceil_div(M, T)"
+load_cycles = "T * load_rate"
 [require]
 "T <= 1024" = "a block"
 [workspace.w]
 bytes = "SPLIT * 4"
 [cost]
-cycles = "M"
+cycles = "M + load_cycles"
+[cost.constants]
+load_rate = 3
 )toml";
   }
 
@@ -109,7 +112,9 @@ TEST(KernelKey, DoesNotChangeWithWhatLeavesTheCodeAlone) {
   const std::map<std::string, std::function<void(Case&)>> changes{
       {"value list", [](Case& c) { replace(c.draft.params, "[32, 64, 128]", "[16, 64]"); }},
       {"default", [](Case& c) { replace(c.draft.fallback, "T = 64", "T = 32"); }},
-      {"cost", [](Case& c) { replace(c.draft.tables, "cycles = \"M\"", "cycles = \"2 * M\""); }},
+      {"cost", [](Case& c) { replace(c.draft.tables, "cycles = \"M", "cycles = \"2 * M"); }},
+      {"constant of the cost model", [](Case& c) { replace(c.draft.tables, "load_rate = 3", "load_rate = 4"); }},
+      {"let of the cost model", [](Case& c) { replace(c.draft.tables, "T * load_rate", "2 * T * load_rate"); }},
       {"summary", [](Case& c) { replace(c.draft.top, "\"one\"", "\"two\""); }},
       {"priority", [](Case& c) { c.draft.top = "priority = 7\n" + c.draft.top; }},
       {"reason", [](Case& c) { replace(c.draft.tables, "\"a block\"", "\"a whole block\""); }},
