@@ -312,7 +312,7 @@ Problem in_full(const OpSpec& op, Problem problem) {
   return problem;
 }
 
-Problem problem_from_text(const OpSpec& op, const ProblemText& text) {
+Problem given_in_text(const OpSpec& op, const ProblemText& text) {
   Problem problem;
   problem.op = op.name;
   for (const auto& [raw_name, value] : text.fields) {
@@ -347,8 +347,10 @@ Problem problem_from_text(const OpSpec& op, const ProblemText& text) {
                                                    did_you_mean(raw_name, known) + "; it knows " + join(known, ", "));
     }
   }
-  return complete(op, std::move(problem));
+  return problem;
 }
+
+Problem problem_from_text(const OpSpec& op, const ProblemText& text) { return complete(op, given_in_text(op, text)); }
 
 void bind_problem(const OpSpec& op, const Problem& problem, Scope& scope) {
   const Problem full = in_full(op, problem);

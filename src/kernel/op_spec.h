@@ -110,6 +110,9 @@ struct OpSpec {
 Problem complete(const OpSpec& op, Problem problem);
 // A complete problem with what its text leaves out: every choice, dtype, alignment and dim of the op at its default.
 Problem in_full(const OpSpec& op, Problem problem);
+// What a person's text gives, with nothing filled in: for problems of which one dim is still open. Throws
+// Error{invalid_argument} for names the op does not have and values that cannot be read.
+Problem given_in_text(const OpSpec& op, const ProblemText& text);
 // From a person's text, then complete(). Throws likewise.
 Problem problem_from_text(const OpSpec& op, const ProblemText& text);
 // Puts the problem's symbols in scope: dims, sizeof_*, *_is_*, align_*. Those of what it leaves out have their

@@ -268,6 +268,14 @@ Answer Lookup::find(const Problem& problem, const std::string& only_template) co
   return Descent(*this, problem, only_template).run();
 }
 
+std::vector<Decision> Lookup::known(const std::string& op) const {
+  std::vector<Decision> decisions = context_.store->decisions(op, hardware_class_);
+  for (const Decision& decision : context_.presets) {
+    if (decision.problem.op == op && decision.hardware_class == hardware_class_) decisions.push_back(decision);
+  }
+  return decisions;
+}
+
 Prediction predict(const KernelTemplate& t, const Problem& problem, const cuda::DeviceInfo& device) {
   Prediction best{t.manifest.fallback, 0};
   if (!t.manifest.cost_cycles) return best;

@@ -42,6 +42,8 @@ class Lookup {
   // one's reason listed), and only then.
   // `only_template`: consider no other (empty: all of the op).
   Answer find(const Problem& problem, const std::string& only_template = {}) const;
+  // Every decision for an op on this very hardware class: those stored, then those shipped.
+  std::vector<Decision> known(const std::string& op) const;
 
  private:
   class Descent;

@@ -1,10 +1,11 @@
 #include "runtime/plan_table.h"
 
 #include <algorithm>
-#include <set>
+#include <iterator>
 
 #include "kernel/space.h"
 #include "kiln/error.h"
+#include "runtime/dispatch.h"
 
 namespace kiln {
 namespace {
@@ -33,7 +34,8 @@ PlanTable::PlanTable(std::shared_ptr<RuntimeCore> core, std::shared_ptr<const Op
                                                  "; allowed are 1 to " + std::to_string(kMaxBound));
   }
   plans_ = std::vector<std::atomic<const Prepared*>>(static_cast<std::size_t>(bound_) + 1);
-  for (const std::int64_t last : breakpoints(spec->min.value_or(0))) {
+  const std::vector<Decision> known = core_->lookup->known(op_->name);
+  for (const std::int64_t last : dispatch_points(*op_, given_, {dim_, spec->min.value_or(0), bound_}, known)) {
     PreparedPtr prepared = prepare_problem(*core_, problem_at(last), only_template_);
     const auto& baked = prepared->answer.kernel_template->manifest.bake;
     if (std::find(baked.begin(), baked.end(), dim_) != baked.end()) {
@@ -45,29 +47,7 @@ PlanTable::PlanTable(std::shared_ptr<RuntimeCore> core, std::shared_ptr<const Op
   }
 }
 
-// Where configurations may change: powers of two, and every extent this problem has been tuned for; none below the
-// dim's minimum, which is no problem of the op.
-std::vector<std::int64_t> PlanTable::breakpoints(std::int64_t smallest) const {
-  std::set<std::int64_t> points{bound_};
-  for (std::int64_t power = 1; power < bound_; power *= 2) {
-    if (power >= smallest) points.insert(power);
-  }
-  const Problem largest = problem_at(bound_);
-  for (const Decision& decision : core_->store->decisions(op_->name, core_->hardware_class)) {
-    const auto it = decision.problem.dims.find(dim_);
-    if (it == decision.problem.dims.end() || it->second < std::max<std::int64_t>(1, smallest) || it->second > bound_) {
-      continue;
-    }
-    if (decision.problem == problem_at(it->second)) points.insert(it->second);
-  }
-  return {points.begin(), points.end()};
-}
-
-Problem PlanTable::problem_at(std::int64_t extent) const {
-  Problem problem = given_;
-  problem.dims[dim_] = extent;
-  return complete(*op_, std::move(problem));
-}
+Problem PlanTable::problem_at(std::int64_t extent) const { return with_extent(*op_, given_, dim_, extent); }
 
 const Prepared& PlanTable::at(std::int64_t extent) {
   if (extent < 0 || extent > bound_) {
@@ -91,12 +71,22 @@ const Prepared& PlanTable::keep(std::int64_t extent, PreparedPtr prepared) {
 
 PreparedPtr PlanTable::lay_out(std::int64_t extent) const {
   const Problem problem = problem_at(extent);
-  const auto interval =
+  const auto fits = [&](const Interval& interval) {
+    const KernelTemplate& t = *interval.answer.kernel_template;
+    return rejection(t, problem, core_->device).empty() &&
+           illegal_reason(t, problem, interval.answer.config, core_->device).empty();
+  };
+  const auto own =
       std::find_if(intervals_.begin(), intervals_.end(), [extent](const Interval& i) { return extent <= i.last; });
-  const Answer& answer = interval->answer;
-  const bool fits = rejection(*answer.kernel_template, problem, core_->device).empty() &&
-                    illegal_reason(*answer.kernel_template, problem, answer.config, core_->device).empty();
-  return fits ? prepare_answer(*core_, problem, answer) : prepare_problem(*core_, problem, only_template_);
+  // A configuration need not be legal all the way down to the interval below. Then another interval's is taken, those
+  // of larger extents first: its kernels are loaded, where a new answer might have to be compiled.
+  for (auto interval = own; interval != intervals_.end(); ++interval) {
+    if (fits(*interval)) return prepare_answer(*core_, problem, interval->answer);
+  }
+  for (auto interval = std::make_reverse_iterator(own); interval != intervals_.rend(); ++interval) {
+    if (fits(*interval)) return prepare_answer(*core_, problem, interval->answer);
+  }
+  return prepare_problem(*core_, problem, only_template_);
 }
 
 }  // namespace kiln

@@ -32,7 +32,6 @@ class PlanTable {
     Answer answer;
   };
   Problem problem_at(std::int64_t extent) const;
-  std::vector<std::int64_t> breakpoints(std::int64_t smallest) const;
   const Prepared& keep(std::int64_t extent, PreparedPtr prepared);
   PreparedPtr lay_out(std::int64_t extent) const;
 
