@@ -3,7 +3,8 @@
 #
 #   portable/bench/gpu_round.sh OUT_DIR [PART…]
 #
-# Parts, in this order when none is named: devices tests sanitize tune bench overhead compile query. Each has a time limit
+# Parts, in this order when none is named: devices tests sanitize tune bench overhead compile query; and study (eight
+# minutes of searching, then the cost models' scores), only when it is named. Each has a time limit
 # of its own and a log in OUT_DIR; a part that fails or cannot run says so at the end, and the exit status is then 1.
 # LIMIT_<PART> (seconds) changes a limit, SUITES the suites ("gemm_small gemm_llm"), BUDGET the tuning budget of each suite,
 # TESTS and SANITIZED the GoogleTest filters of the tests and of those that run under compute-sanitizer.
@@ -121,6 +122,15 @@ tune_suites() {
   return "$code"
 }
 
+# What the exhaustive searches measure goes into a database of its own, for `kiln model refit` afterwards.
+study() {
+  local code=0
+  "$here/bin/kiln" model study --suite "$here/bench/suites/search_study.toml" --budget "${STUDY_BUDGET:-470s}" \
+    --cache "$out/study.db" --out "$out/search_study.json" || code=$?
+  "$here/bin/kiln" model report --cache "$out/study.db" --gpu 0 || code=$?
+  return "$code"
+}
+
 bench_suites() {
   local suite code=0
   for suite in $suites; do
@@ -140,7 +150,7 @@ benchmark() {
 
 # Functions, run under `timeout`, need a shell of their own.
 export here out suites budget tests sanitized commit
-export -f gpu_tests sanitize tune_suites bench_suites benchmark
+export -f gpu_tests sanitize tune_suites bench_suites study benchmark
 in_shell() { printf '%s\n' bash -c 'set -uo pipefail; "$@"' bash "$@"; }
 call() {
   local part=$1 limit=$2 words
@@ -163,11 +173,12 @@ for part in "${parts[@]}"; do
       ;;
     tune) call tune 560 tune_suites ;;
     bench) call bench 420 bench_suites ;;
+    study) call study 590 study ;;
     overhead) call overhead 120 benchmark launch_overhead --benchmark_enable_random_interleaving=true ;;
     compile) call compile 240 benchmark compile_speed ;;
     query) call query 60 benchmark query_latency ;;
     *)
-      note "$part" UNKNOWN "parts are devices tests sanitize tune bench overhead compile query"
+      note "$part" UNKNOWN "parts are devices tests sanitize tune bench study overhead compile query"
       failed=1
       ;;
   esac

@@ -8,9 +8,9 @@
 #include "kernel/template_set.h"
 #include "kiln/error.h"
 #include "runtime/lookup.h"
+#include "tuner/contest.h"
 #include "tuner/gpu_choice.h"
 #include "tuner/measure/peers.h"
-#include "tuner/references.h"
 #include "tuner/worker/gpu_lock.h"
 #include "tuner/workshop.h"
 
@@ -18,19 +18,6 @@ namespace kiln {
 namespace {
 
 constexpr int kFewestRounds = 5;
-
-// Keeps the one candidate's outcome.
-class RowSink : public tuner::MeasureSink {
- public:
-  explicit RowSink(BenchRow& row) : row_(row) {}
-  void ended(std::size_t, const tuner::Outcome& outcome) override {
-    if (const auto* timing = std::get_if<Timing>(&outcome)) row_.kiln = *timing;
-    if (const auto* failure = std::get_if<Failure>(&outcome)) row_.failure = *failure;
-  }
-
- private:
-  BenchRow& row_;
-};
 
 cuda::DeviceInfo choose_device(const std::string& gpu) {
   const tuner::GpuChoice choice = tuner::choose_gpu(gpu);
@@ -119,39 +106,21 @@ BenchRow Bench::Impl::measure(const Problem& wanted) {
                     .stale = answer.stale};
   row.template_digest = t.digest;
 
-  const auto built = builder.get(t, row.problem, answer.config, {});
-  if (const auto* failure = std::get_if<Failure>(&*built)) {
-    row.failure = *failure;
-    return row;
-  }
-  tuner::References references(templates, builder, device, *op, row.problem);
-  const auto reference = references.prepare(t, {});
-  if (const auto* failure = std::get_if<Failure>(&*reference)) {
-    row.failure = *failure;
-    return row;
-  }
-
-  tuner::MeasureJob job;
-  job.problem = row.problem;
-  tuner::Candidate candidate;
-  candidate.template_name = t.manifest.name;
-  candidate.template_digest = t.digest;
-  candidate.config = answer.config;
-  candidate.code = std::get<tuner::BuiltKernel>(*built).code;
-  candidate.reference = std::get<std::size_t>(*reference);
-  job.candidates.push_back(std::move(candidate));
-  references.give_to(job);
+  tuner::ContestOptions compare_with;
   const std::vector<std::string> known = tuner::peer_names(row.problem.op);
   for (const std::string& peer : options.peers) {
-    if (std::find(known.begin(), known.end(), peer) != known.end()) job.peers.push_back(peer);
+    if (std::find(known.begin(), known.end(), peer) != known.end()) compare_with.peers.push_back(peer);
   }
-  job.rounds = options.rounds;
-  job.cold = options.cold;
-  job.screen = false;
-  job.seed = options.seed;
-
-  RowSink sink(row);
-  tuner::MeasureReport report = measurer.measure(job, sink);
+  compare_with.rounds = options.rounds;
+  compare_with.cold = options.cold;
+  compare_with.seed = options.seed;
+  const tuner::ContestParts parts{
+      .templates = &templates, .builder = &builder, .measurer = &measurer, .device = &device};
+  auto [outcomes, report] = tuner::compare(parts, row.problem, {{answer.kernel_template, answer.config}}, compare_with);
+  if (outcomes[0]) {
+    if (const auto* timing = std::get_if<Timing>(&*outcomes[0])) row.kiln = *timing;
+    if (const auto* failure = std::get_if<Failure>(&*outcomes[0])) row.failure = *failure;
+  }
   row.peers = std::move(report.peers);
   row.peer_failures = std::move(report.peer_failures);
   row.warnings = std::move(report.warnings);

@@ -52,6 +52,8 @@ struct MeasureJob {
   int rounds = 5;                                    // batches per candidate
   bool cold = true;                                  // rotate over more buffers than the L2 holds; false: one set, warm
   bool screen = true;                                // leave a candidate that is far from the best with fewer rounds
+  // A first look at many candidates: one check each, and batches of a quarter of the usual length.
+  bool quick = false;
   std::uint64_t seed = 1;
   std::chrono::milliseconds candidate_deadline{15'000};
 };

@@ -68,8 +68,10 @@ std::string BuiltKernel::resource_fault() const {
 KernelBuilder::KernelBuilder(Compiler& compiler, Store& store, std::string nvrtc_version, cuda::DeviceInfo device)
     : compiler_(compiler), store_(store), nvrtc_version_(std::move(nvrtc_version)), device_(std::move(device)) {}
 
-std::string KernelBuilder::key_of(const KernelTemplate& t, const Problem& problem, const Config& config) const {
-  return kernel_key(t, problem, config, device_, nvrtc_version_).digest();
+const std::string& KernelBuilder::key_of(const KernelTemplate& t, const Problem& problem, const Config& config) {
+  std::string name = t.manifest.name + " " + to_text(config) + " " + problem.canonical();
+  if (const auto known = keys_.find(name); known != keys_.end()) return known->second;
+  return keys_.emplace(std::move(name), kernel_key(t, problem, config, device_, nvrtc_version_).digest()).first->second;
 }
 
 KernelBuilder::Pending& KernelBuilder::start(const std::string& key, const std::string& description,
@@ -83,6 +85,7 @@ KernelBuilder::Pending& KernelBuilder::start(const std::string& key, const std::
     built.code = {.cubin = stored->cubin, .symbols = stored->symbols};
     resources_from_text(stored->resources, &built);
     pending.built = std::move(built);
+    pending.is_stored = true;
   } else {
     pending.outcome = compiler_.submit(request());
   }
@@ -128,13 +131,16 @@ std::optional<std::variant<BuiltKernel, Failure>> KernelBuilder::wait(const std:
                            .description = pending.description + " " + device_.arch(),
                            .resources = resources_to_text(built.resources, built.warnings),
                            .symbols = built.code.symbols};
-  if (!store_.put_cubin(stored)) log("tuner")->debug("the cubin of {} could not be stored", pending.description);
+  pending.is_stored = store_.put_cubin(stored);
+  if (!pending.is_stored) log("tuner")->debug("the cubin of {} could not be stored", pending.description);
   pending.built = std::move(built);
   return pending.built;
 }
 
 void KernelBuilder::forget_built() {
-  std::erase_if(pending_, [](const auto& entry) { return entry.second.built.has_value(); });
+  // A failure, and what could not be stored, would be compiled again for the next problem that shares the kernel.
+  std::erase_if(pending_, [](const auto& entry) { return entry.second.is_stored; });
+  keys_.clear();
 }
 
 std::string resources_to_text(const std::vector<jit::KernelResources>& resources,

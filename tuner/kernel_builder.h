@@ -7,6 +7,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <variant>
 #include <vector>
 
@@ -52,7 +53,7 @@ class KernelBuilder {
   std::optional<std::variant<BuiltKernel, Failure>> get(const jit::CompileRequest& request,
                                                         const std::string& description,
                                                         const std::function<bool()>& stop);
-  // Lets go of finished builds; the store has them. Call between problems, or a long run keeps every cubin in memory.
+  // Lets go of finished builds that the store has. Call between problems, or a long run keeps every cubin in memory.
   void forget_built();
 
  private:
@@ -60,18 +61,22 @@ class KernelBuilder {
     std::string description;
     std::future<jit::CompileOutcome> outcome;
     std::optional<std::variant<BuiltKernel, Failure>> built;
+    bool is_stored = false;
   };
   Pending& start(const std::string& key, const std::string& description,
                  const std::function<jit::CompileRequest()>& request);
   std::optional<std::variant<BuiltKernel, Failure>> wait(const std::string& key, Pending& pending,
                                                          const std::function<bool()>& stop);
-  std::string key_of(const KernelTemplate& t, const Problem& problem, const Config& config) const;
+  const std::string& key_of(const KernelTemplate& t, const Problem& problem, const Config& config);
 
   Compiler& compiler_;
   Store& store_;
   std::string nvrtc_version_;
   cuda::DeviceInfo device_;
   std::map<std::string, Pending> pending_;  // by kernel key
+  // By template, problem and configuration: making a key evaluates the whole manifest, and each is asked for several
+  // times.
+  std::unordered_map<std::string, std::string> keys_;
 };
 
 // What a StoredCubin says of its kernels' resources, and back. Unknown or missing text is no resources and no warnings.

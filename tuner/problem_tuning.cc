@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <utility>
 
@@ -22,6 +23,20 @@ namespace {
 constexpr std::size_t kFinalists = 5;
 constexpr int kSearchRounds = 7;
 constexpr int kFinalRounds = 15;
+// An exhaustive search of more candidates than this first looks at each quickly, so many at a time, and measures so
+// many of the best again by the whole protocol. Twice a batch is compiled ahead.
+constexpr std::size_t kQuickAbove = 128;
+constexpr int kQuickRounds = 2;
+constexpr std::size_t kQuickBatch = 64;
+constexpr std::size_t kQuickFinalists = 24;
+constexpr std::size_t kBatch = 16;
+// Winners of other problems that a search starts from: of the store, and of the presets.
+constexpr std::size_t kNearStored = 3;
+constexpr std::size_t kNearShipped = 2;
+// Beyond a factor of eight in every dim a winner says little.
+constexpr double kFarthestWinner = 3.0;
+// A winner that is illegal here lends its nearest legal relative, if it differs in at most so many parameters.
+constexpr int kFarthestRelative = 2;
 // The part of a problem's time that the search may use; the rest is for the finalists.
 constexpr double kSearchShare = 0.7;
 // How many predicted candidates are really compiled: the model picks among what the compiler accepts.
@@ -106,7 +121,10 @@ void ProblemTuning::prepare() {
     strategy.kind = options_.search;
     strategy.max_candidates = static_cast<std::size_t>(std::max(1, options_.max_candidates));
     strategy.seed = options_.seed;
+    strategy.within = options_.exhaustive_within;
     strategy.seeds = known_good();
+    if (options_.search == SearchKind::exhaustive && space_->points().size() > kQuickAbove) look_ = Look::quick;
+    strategy.batch = look_ == Look::quick ? kQuickBatch : kBatch;
     if (parts_.measurer == nullptr) {
       proposal_ = shortlist(*space_, strategy.seeds, kPredictedCandidates + strategy.seeds.size());
     } else {
@@ -200,29 +218,42 @@ void ProblemTuning::reuse_stored_trials() {
   }
 }
 
-// The stored winner of this problem, which a challenger must beat, and that of the nearest one.
+// The stored winner of this problem, which a challenger must beat, and winners of near problems.
 std::vector<std::size_t> ProblemTuning::known_good() {
   std::vector<std::size_t> points;
-  const auto find = [&](const Decision& decision) { return space_->find(decision.template_name, decision.config); };
   if (const auto stored = parts_.store->find_decision(hardware_class_, problem_)) {
-    if (const auto point = find(*stored)) {
+    if (const auto point = space_->find(stored->template_name, stored->config)) {
       points.push_back(*point);
       if (stored->evidence == Evidence::measured) incumbent_ = point;
     }
   }
-  double nearest = kFailed;
-  std::optional<std::size_t> neighbour;
-  for (const Decision& decision : parts_.store->decisions(problem_.op, hardware_class_)) {
-    if (decision.evidence != Evidence::measured) continue;
-    const std::optional<double> away = problem_distance(*op_, problem_, decision.problem);
-    if (!away || *away >= nearest || *away == 0) continue;
-    if (const auto point = find(decision)) {
-      nearest = *away;
-      neighbour = point;
-    }
-  }
-  if (neighbour && std::find(points.begin(), points.end(), *neighbour) == points.end()) points.push_back(*neighbour);
+  std::vector<Decision> measured = parts_.store->decisions(problem_.op, hardware_class_);
+  std::erase_if(measured, [&](const Decision& d) { return d.evidence != Evidence::measured || d.problem == problem_; });
+  add_near_winners(measured, kNearStored, &points);
+  std::vector<Decision> shipped = parts_.presets;
+  const auto of_this_class = [&](const Decision& d) { return d.hardware_class == hardware_class_; };
+  // Winners of other hardware are a start where there are no better ones.
+  if (std::any_of(shipped.begin(), shipped.end(), of_this_class)) std::erase_if(shipped, std::not_fn(of_this_class));
+  add_near_winners(shipped, kNearShipped, &points);
   return points;
+}
+
+// Adds the nearest first, `most` at the most.
+void ProblemTuning::add_near_winners(const std::vector<Decision>& winners, std::size_t most,
+                                     std::vector<std::size_t>* points) const {
+  std::vector<std::pair<double, const Decision*>> near;
+  for (const Decision& decision : winners) {
+    const std::optional<double> away = problem_distance(*op_, problem_, decision.problem);
+    if (away && *away <= kFarthestWinner) near.emplace_back(*away, &decision);
+  }
+  std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [away, decision] : near) {
+    if (most == 0) return;
+    const auto point = space_->nearest(decision->template_name, decision->config, kFarthestRelative);
+    if (!point || std::find(points->begin(), points->end(), *point) != points->end()) continue;
+    points->push_back(*point);
+    --most;
+  }
 }
 
 // ---- The search ----
@@ -245,6 +276,9 @@ std::optional<TuneResult> ProblemTuning::execute(std::optional<Clock::duration> 
                                                  const std::function<void()>& while_measuring) {
   if (early_) return early_;
   started_ = Clock::now();
+  if (options_.search == SearchKind::automatic && options_.problem_limit.count() > 0) {
+    share = std::min<Clock::duration>(share.value_or(options_.problem_limit), options_.problem_limit);
+  }
   if (share) search_end_ = started_ + std::chrono::duration_cast<Clock::duration>(*share * kSearchShare);
   while_measuring_ = while_measuring;
   try {
@@ -263,8 +297,17 @@ std::optional<TuneResult> ProblemTuning::execute(std::optional<Clock::duration> 
 
 void ProblemTuning::search() {
   while (!proposal_.empty() && !search_stopped()) {
-    measure(proposal_, Faults::refuse);
+    measure(proposal_, Faults::refuse, look_);
     proposal_ = propose();
+  }
+  if (look_ == Look::quick && !search_stopped()) measure(history_.best(kQuickFinalists), Faults::accept, Look::whole);
+}
+
+// What is sure to be proposed is compiled while the GPU measures.
+void ProblemTuning::compile_ahead() {
+  if (!strategy_) return;
+  for (const std::size_t point : strategy_->upcoming(history_, 2 * (look_ == Look::quick ? kQuickBatch : kBatch))) {
+    builder_.prefetch(space_->template_of(point), problem_, space_->points()[point].config);
   }
 }
 
@@ -316,7 +359,7 @@ std::optional<Candidate> ProblemTuning::make_candidate(std::size_t point, Faults
   return candidate;
 }
 
-void ProblemTuning::measure(const std::vector<std::size_t>& points, Faults faults) {
+void ProblemTuning::measure(const std::vector<std::size_t>& points, Faults faults, Look look) {
   for (const std::size_t point : points) {
     builder_.prefetch(space_->template_of(point), problem_, space_->points()[point].config);
   }
@@ -337,21 +380,23 @@ void ProblemTuning::measure(const std::vector<std::size_t>& points, Faults fault
     job.candidates.push_back(std::move(*candidate));
     built.push_back(points[i]);
   }
+  compile_ahead();
   if (while_measuring_) {
     while_measuring_();
     while_measuring_ = {};
   }
-  if (!built.empty()) run_job(std::move(job), built, nullptr);
+  if (!built.empty()) run_job(std::move(job), built, look, nullptr);
 }
 
-void ProblemTuning::run_job(MeasureJob job, const std::vector<std::size_t>& points,
+void ProblemTuning::run_job(MeasureJob job, const std::vector<std::size_t>& points, Look look,
                             std::map<std::size_t, Timing>* finals) {
   job.problem = problem_;
   job.cold = options_.cold;
   // Finalists are checked on other data than before.
   job.seed = finals == nullptr ? options_.seed : options_.seed + 1;
   job.candidate_deadline = options_.candidate_deadline;
-  job.rounds = finals == nullptr ? kSearchRounds : kFinalRounds;
+  job.rounds = finals != nullptr ? kFinalRounds : look == Look::quick ? kQuickRounds : kSearchRounds;
+  job.quick = look == Look::quick;
   job.screen = finals == nullptr;
   references_->give_to(job);
   Sink sink(*this, points, finals);
@@ -365,17 +410,23 @@ void ProblemTuning::run_job(MeasureJob job, const std::vector<std::size_t>& poin
 void ProblemTuning::measure_rest() {
   if (!out_of_memory_.empty() && !search_stopped()) {
     parts_.measurer->renew();
-    measure(std::exchange(out_of_memory_, {}), Faults::refuse);
+    measure(std::exchange(out_of_memory_, {}), Faults::refuse, Look::whole);
   }
   if (history_.best(1).empty() && !faulty_.empty() && !search_stopped()) {
     std::vector<std::size_t> last_resorts = faulty_;
     if (last_resorts.size() > kLastResorts) last_resorts.resize(kLastResorts);
-    measure(last_resorts, Faults::accept);
+    measure(last_resorts, Faults::accept, Look::whole);
   }
 }
 
 std::vector<std::size_t> ProblemTuning::finalists() const {
-  std::vector<std::size_t> points = history_.best(kFinalists);
+  std::vector<std::size_t> points = history_.best(look_ == Look::quick ? history_.size() : kFinalists);
+  // A first look may flatter; what has been measured by the whole protocol goes before it.
+  if (look_ == Look::quick) {
+    std::stable_partition(points.begin(), points.end(),
+                          [&](std::size_t p) { return timings_.at(p).batches > kQuickRounds; });
+    points.resize(std::min(points.size(), kFinalists));
+  }
   if (incumbent_ && history_.tried(*incumbent_) && std::isfinite(history_.time(*incumbent_)) &&
       std::find(points.begin(), points.end(), *incumbent_) == points.end()) {
     points.push_back(*incumbent_);
@@ -403,7 +454,7 @@ void ProblemTuning::measure_finalists() {
     const std::vector<std::string> known = peer_names(problem_.op);
     if (std::find(known.begin(), known.end(), options_.baseline) != known.end()) job.peers = {options_.baseline};
     parts_.measurer->renew();
-    if (!built.empty()) run_job(std::move(job), built, &finals_);
+    if (!built.empty()) run_job(std::move(job), built, Look::whole, &finals_);
   }
 }
 

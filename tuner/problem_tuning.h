@@ -45,19 +45,24 @@ class ProblemTuning {
   bool answer_from_store();
   void reuse_stored_trials();
   std::vector<std::size_t> known_good();
+  void add_near_winners(const std::vector<Decision>& winners, std::size_t most, std::vector<std::size_t>* points) const;
 
   bool share_used() const;
   bool search_stopped() const;
   std::vector<std::size_t> propose();
   void search();
+  void compile_ahead();
   std::optional<BuiltKernel> build(std::size_t point);
   enum class Faults { refuse, accept };
   std::optional<Candidate> make_candidate(std::size_t point, Faults faults);
-  void measure(const std::vector<std::size_t>& points, Faults faults);
+  // quick: a first look at many, see MeasureJob; whole: by the protocol.
+  enum class Look { quick, whole };
+  void measure(const std::vector<std::size_t>& points, Faults faults, Look look);
   void measure_rest();
   void measure_finalists();
   std::vector<std::size_t> finalists() const;
-  void run_job(MeasureJob job, const std::vector<std::size_t>& points, std::map<std::size_t, Timing>* finals);
+  void run_job(MeasureJob job, const std::vector<std::size_t>& points, Look look,
+               std::map<std::size_t, Timing>* finals);
 
   void predict();
   void record(std::size_t point, const Outcome& outcome);
@@ -79,6 +84,7 @@ class ProblemTuning {
   std::string hardware_class_;
   Clock::time_point started_;
   std::optional<Clock::time_point> search_end_;
+  Look look_ = Look::whole;  // of the search
   std::function<void()> while_measuring_;
   TuneResult result_;
   std::optional<TuneResult> early_;  // an answer before any work

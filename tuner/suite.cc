@@ -7,10 +7,13 @@
 #include <cmath>
 #include <fstream>
 #include <map>
+#include <optional>
 #include <sstream>
 
 #include "kernel/op_spec.h"
 #include "kiln/error.h"
+#include "runtime/dispatch.h"
+#include "tuner/range.h"
 
 namespace kiln::tuner {
 namespace {
@@ -49,26 +52,51 @@ Fields read_table(const toml::table& table, const std::filesystem::path& file, c
   return fields;
 }
 
-SuiteProblem read_problem(const toml::node& node, const std::string& key, const Fields& defaults, const OpSpec& op,
-                          const std::filesystem::path& file) {
-  SuiteProblem result;
-  Fields fields;
+// One entry: a problem, or a range of problems.
+struct Entry {
+  ProblemText text;
+  double weight = 1;
+};
+
+Entry read_entry(const toml::node& node, const std::string& key, const Fields& defaults, const OpSpec& op,
+                 const std::filesystem::path& file) {
+  Entry entry;
+  entry.text.op = op.name;
+  Fields& fields = entry.text.fields;
+  if (const auto* table = node.as_table()) {
+    fields = read_table(*table, file, key, &entry.weight);
+  } else if (const auto text = node.value_exact<std::string>()) {
+    for (const auto& [name, value] : parse_problem_text(op.name, *text).fields) fields[folded(name)] = value;
+  } else {
+    reject(file, key, "a string (\"m=64,n=64\") or a table ({ m = 64, n = 64 }) is expected");
+  }
+  fields.insert(defaults.begin(), defaults.end());
+  return entry;
+}
+
+void add_entry(Suite& suite, const toml::node& node, const std::string& key, const Fields& defaults, const OpSpec& op,
+               const std::filesystem::path& file) {
   try {
-    if (const auto* table = node.as_table()) {
-      fields = read_table(*table, file, key, &result.weight);
-    } else if (const auto text = node.value_exact<std::string>()) {
-      for (const auto& [name, value] : parse_problem_text(op.name, *text).fields) fields[folded(name)] = value;
-    } else {
-      reject(file, key, "a string (\"m=64,n=64\") or a table ({ m = 64, n = 64 }) is expected");
+    const Entry entry = read_entry(node, key, defaults, op, file);
+    if (std::optional<ProblemRange> range = read_range(op, entry.text)) {
+      // That the fixed part is a problem at all is seen at one of its ends.
+      with_extent(op, range->given, range->dim, range->last);
+      suite.ranges.push_back({std::move(*range), entry.weight});
+      return;
     }
-    fields.insert(defaults.begin(), defaults.end());
-    result.problem = problem_from_text(op, ProblemText{.op = op.name, .fields = fields});
+    SuiteProblem problem{problem_from_text(op, entry.text), entry.weight};
+    const auto same = std::find_if(suite.problems.begin(), suite.problems.end(),
+                                   [&](const SuiteProblem& other) { return other.problem == problem.problem; });
+    if (same != suite.problems.end()) {
+      reject(file, key, "the same problem as problems[" + std::to_string(same->entry) + "]; remove one");
+    }
+    problem.entry = suite.problems.size() + suite.ranges.size();
+    suite.problems.push_back(std::move(problem));
   } catch (const Error& error) {
     const std::string message = error.what();
     if (message.starts_with(file.string())) throw;
     reject(file, key, message);
   }
-  return result;
 }
 
 }  // namespace
@@ -100,17 +128,10 @@ Suite parse_suite(const std::string& text, const std::filesystem::path& file, co
   Fields defaults;
   if (const auto* table = root["defaults"].as_table()) defaults = read_table(*table, file, "defaults", nullptr);
   const auto op = templates.find_op(*op_name);
-  Suite suite{.name = root["name"].value_or(file.stem().string()), .op = *op_name, .problems = {}};
+  Suite suite{.name = root["name"].value_or(file.stem().string()), .op = *op_name, .problems = {}, .ranges = {}};
   for (std::size_t i = 0; i < problems->size(); ++i) {
     const std::string key = "problems[" + std::to_string(i) + "]";
-    SuiteProblem problem = read_problem(*problems->get(i), key, defaults, *op, file);
-    const auto same = std::find_if(suite.problems.begin(), suite.problems.end(),
-                                   [&](const SuiteProblem& other) { return other.problem == problem.problem; });
-    if (same != suite.problems.end()) {
-      reject(file, key,
-             "the same problem as problems[" + std::to_string(same - suite.problems.begin()) + "]; remove one");
-    }
-    suite.problems.push_back(std::move(problem));
+    add_entry(suite, *problems->get(i), key, defaults, *op, file);
   }
   return suite;
 }

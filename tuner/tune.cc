@@ -1,35 +1,43 @@
 #include <memory>
-#include <optional>
 
 #include "kernel/template_set.h"
 #include "kiln/error.h"
 #include "kiln/tuner.h"
 #include "tuner/gpu_choice.h"
+#include "tuner/lab.h"
+#include "tuner/range_tuning.h"
 #include "tuner/tuning.h"
-#include "tuner/worker/gpu_lock.h"
 #include "tuner/workshop.h"
 
 namespace kiln {
 
-using tuner::GpuChoice;
-
 struct Tuner::Impl {
   RuntimeOptions runtime_options;
   TuneOptions options;
-  GpuChoice gpu;
-  std::filesystem::path helper;
+  tuner::GpuChoice gpu;
   TemplateSet templates;
 
   Impl(const RuntimeOptions& runtime, TuneOptions tune)
       : runtime_options(runtime),
         options(std::move(tune)),
         gpu(tuner::choose_gpu(options.gpu)),
-        helper(tuner::find_helper(options.helper)),
         templates(runtime_options.template_folders, runtime_options.include_folders) {
+    options.helper = tuner::find_helper(options.helper);
     for (const std::string& name : options.templates) templates.find(name);
   }
 
-  bool predicts() const { return options.predict || !gpu.is_here; }
+  // What `work` makes of the lab's parts; `stopped` when the wait for the GPU was ended.
+  template <class Result, class Work>
+  Result with_lab(TuneObserver& observer, Result stopped, Work work) const {
+    std::unique_ptr<tuner::Lab> lab;
+    try {
+      lab = std::make_unique<tuner::Lab>(runtime_options, options, gpu, templates, observer);
+    } catch (const Error& error) {
+      if (error.code() == ErrorCode::interrupted) return stopped;
+      throw;
+    }
+    return work(lab->parts());
+  }
 };
 
 Tuner::Tuner(const RuntimeOptions& runtime_options, TuneOptions options)
@@ -38,35 +46,19 @@ Tuner::Tuner(const RuntimeOptions& runtime_options, TuneOptions options)
 Tuner::~Tuner() = default;
 
 std::vector<TuneResult> Tuner::tune(const std::vector<Problem>& problems, TuneObserver& observer) {
-  const std::unique_ptr<Store> store = open_store(tuner::store_options(impl_->runtime_options));
-  tuner::PoolCompiler compiler(impl_->helper);
-  std::optional<tuner::GpuLock> lock;
-  std::optional<tuner::ProcessMeasurer> measurer;
-  if (!impl_->predicts()) {
-    const std::chrono::milliseconds limit =
-        impl_->options.budget.count() > 0 ? impl_->options.budget : std::chrono::minutes(10);
-    try {
-      lock.emplace(impl_->gpu.device.uuid,
-                   tuner::GpuLock::Wait{.limit = limit,
-                                        .told = [&](const std::string& message) { observer.warning(message); },
-                                        .stop = [&] { return observer.stop_requested(); }});
-    } catch (const Error& error) {
-      if (error.code() == ErrorCode::interrupted) return {};
-      throw;
-    }
-    tuner::WorkerOptions worker;
-    worker.helper = impl_->helper;
-    worker.gpu_uuid = impl_->gpu.device.uuid;
-    worker.template_folders = impl_->runtime_options.template_folders;
-    measurer.emplace(std::move(worker));
-  }
-  const tuner::TuningParts parts{.templates = &impl_->templates,
-                                 .store = store.get(),
-                                 .compiler = &compiler,
-                                 .measurer = measurer ? &*measurer : nullptr,
-                                 .device = impl_->gpu.device,
-                                 .versions = tuner::current_versions()};
-  return tuner::run_tuning(parts, impl_->options, problems, observer);
+  return impl_->with_lab(observer, std::vector<TuneResult>{}, [&](const tuner::TuningParts& parts) {
+    return tuner::run_tuning(parts, impl_->options, problems, observer);
+  });
+}
+
+RangeResult Tuner::tune_range(const ProblemRange& range, TuneObserver& observer) {
+  RangeResult stopped;
+  stopped.range = range;
+  stopped.failed = true;
+  stopped.message = "stopped while it waited for the GPU";
+  return impl_->with_lab(observer, stopped, [&](const tuner::TuningParts& parts) {
+    return tuner::run_range_tuning(parts, impl_->options, range, observer);
+  });
 }
 
 }  // namespace kiln

@@ -23,7 +23,8 @@ struct TuningParts {
   Compiler* compiler = nullptr;
   Measurer* measurer = nullptr;  // null: predict
   cuda::DeviceInfo device;
-  Versions versions;  // its nvrtc is the one that compiles
+  Versions versions;                   // its nvrtc is the one that compiles
+  std::vector<Decision> presets = {};  // shipped winners: where a search may start
 };
 
 // When to stop: the observer's wish, or the budget's end. Cheap to ask.

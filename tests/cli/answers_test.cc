@@ -5,6 +5,10 @@
 #include <fstream>
 
 #include "base/json.h"
+#include "cache/gpu_profiles.h"
+#include "kernel/space.h"
+#include "kernel/template_set.h"
+#include "runtime/store.h"
 #include "tests/cli/run_kiln.h"
 
 namespace kiln::test {
@@ -141,6 +145,116 @@ TEST(Answers, ExportsTravelToAnotherMachine) {
   EXPECT_EQ(parsed(second.kiln({"cache", "stats", "--json"}))["predicted_decisions"], 1);
   EXPECT_EQ(second.kiln({"cache", "verify"}).code, 0);
   EXPECT_EQ(second.kiln({"cache", "gc"}).code, 0);
+}
+
+constexpr const char* kRange = "m=1..8192,n=8192,k=8192,dtype=bf16";
+
+TEST(Answers, ARangeIsQueriedAsADispatchTable) {
+  const Machine machine;
+  const Json table = parsed(machine.kiln({"query", "--gpu", "h200", "--problem", kRange, "--json"}));
+  EXPECT_EQ(table["dim"], "M");
+  std::int64_t next = 1;
+  for (const Json& interval : table["intervals"]) {
+    EXPECT_EQ(interval["first"].get<std::int64_t>(), next);
+    next = interval["last"].get<std::int64_t>() + 1;
+  }
+  EXPECT_EQ(next, 8193);
+  EXPECT_GE(table["kernels"].get<int>(), 2);
+  EXPECT_LE(table["kernels"].get<std::size_t>(), table["intervals"].size());
+  const Ended shown = machine.kiln({"query", "--gpu", "a100", "--problem", kRange});
+  EXPECT_EQ(shown.code, 0) << shown.err;
+  EXPECT_THAT(shown.out, AllOf(HasSubstr("M=1..8192"), HasSubstr("–8192")));
+}
+
+TEST(Answers, ARangeIsTunedByPredictionAndThenAnsweredByTheStore) {
+  const Machine machine;
+  const std::vector<std::string> arguments = {
+      "tune", "--gpu", "l40s", "--op", "rmsnorm", "--problem", "rows=1..64,cols=1024,dtype=bf16", "--json"};
+  const std::map<std::string, std::string> environment = {{"KILN_TEMPLATES", source_path("examples/rmsnorm").string()}};
+  const Json tuned = parsed(machine.kiln(arguments, environment));
+  ASSERT_EQ(tuned.size(), 1U);
+  EXPECT_FALSE(tuned[0]["failed"].get<bool>()) << tuned[0]["message"];
+  EXPECT_FALSE(tuned[0]["measured"].get<bool>());
+  EXPECT_EQ(tuned[0]["intervals"].back()["last"], 64);
+  EXPECT_GE(tuned[0]["winning_kernels"].get<int>(), tuned[0]["kernels"].get<int>());
+  const Json again = parsed(machine.kiln(arguments, environment));
+  EXPECT_TRUE(again[0]["from_store"].get<bool>());
+}
+
+TEST(Answers, ARangeThatCannotBeIsAUsageError) {
+  const Machine machine;
+  const Ended ended = machine.kiln({"query", "--gpu", "h200", "--problem", "m=8..1,n=64,k=64,dtype=bf16"});
+  EXPECT_EQ(ended.code, 2);
+  EXPECT_THAT(ended.err, HasSubstr("in order"));
+}
+
+// Trials as an H200 might have made them: each as long as the cost model says, half as much again where SPLIT is
+// above 1.
+void fill_with_trials(const std::filesystem::path& database) {
+  const TemplateSet templates;
+  const TemplatePtr t = templates.find("simt_gemm");
+  const cuda::DeviceInfo gpu = *cache::gpu_profile("h200");
+  const auto store = open_store({.path = database});
+  const Problem problem = problem_from_text(*t->op, parse_problem_text("gemm", "m=512,n=512,k=512,dtype=f32"));
+  const Space space = enumerate(*t, problem, gpu);
+  for (std::size_t i = 0; i < space.configs.size(); i += 50) {
+    Trial trial;
+    trial.hardware_class = cuda::hardware_class(gpu);
+    trial.problem = problem.canonical();
+    trial.template_name = t->manifest.name;
+    trial.template_digest = t->digest;
+    trial.config = space.configs[i];
+    const double us = predicted_us(*t, problem, space.configs[i], gpu) * (space.configs[i].at("SPLIT") > 1 ? 1.5 : 1);
+    trial.timing = Timing{.median_us = us, .min_us = us, .max_us = us, .spread = 0, .batches = 5};
+    ASSERT_TRUE(store->put_trial(trial));
+  }
+}
+
+TEST(Answers, ModelsAreReportedAndRefittedFromTheDatabase) {
+  const Machine machine;
+  fill_with_trials(machine.database());
+  const Json report = parsed(machine.kiln({"model", "report", "--gpu", "h200", "--json"}));
+  const Json& scores = report["templates"]["simt_gemm"];
+  ASSERT_EQ(scores["problems"].size(), 1U);
+  EXPECT_GT(scores["problems"][0]["measured"].get<int>(), 16);
+  EXPECT_GT(scores["overall"]["spearman"].get<double>(), 0.5);
+  EXPECT_LT(scores["overall"]["spearman"].get<double>(), 1);
+
+  const auto manifest = machine.folder() / "simt_gemm.toml";
+  std::filesystem::copy_file(source_path("templates/gemm/simt_gemm.toml"), manifest);
+  const Json fit = parsed(machine.kiln(
+      {"model", "refit", "--template", "simt_gemm", "--gpu", "h200", "--write", manifest.string(), "--json"}));
+  EXPECT_LT(fit["loss"].get<double>(), fit["loss_before"].get<double>());
+  EXPECT_GE(fit["after"]["overall"]["first_choice"].get<double>(),
+            fit["before"]["overall"]["first_choice"].get<double>());
+  std::ifstream stream(manifest);
+  const std::string text{std::istreambuf_iterator<char>(stream), {}};
+  const Manifest written = read_manifest(text, manifest.string());
+  for (const CostConstant& constant : written.cost_constants) {
+    EXPECT_EQ(constant.value, fit["constants"][constant.name].get<std::int64_t>());
+  }
+}
+
+TEST(Answers, AModelWithoutTrialsOrConstantsSaysWhatIsMissing) {
+  const Machine machine;
+  const Ended none = machine.kiln({"model", "report", "--gpu", "h200"});
+  EXPECT_EQ(none.code, 4);
+  EXPECT_THAT(none.err, HasSubstr("tune there first"));
+  const Ended fixed_model = machine.kiln({"model", "refit", "--template", "reference_gemm", "--gpu", "h200"});
+  EXPECT_EQ(fixed_model.code, 2);
+  EXPECT_THAT(fixed_model.err, HasSubstr("cost.constants"));
+  fill_with_trials(machine.database());
+  const auto other = source_path("templates/gemm/sm80_gemm.toml").string();
+  const Ended wrong_file =
+      machine.kiln({"model", "refit", "--template", "simt_gemm", "--gpu", "h200", "--write", other});
+  EXPECT_EQ(wrong_file.code, 2);
+  EXPECT_THAT(wrong_file.err, HasSubstr("not of simt_gemm"));
+}
+
+TEST(Answers, AStudyNeedsTheGpu) {
+  const Machine machine;
+  const std::string suite = source_path("bench/suites/search_study.toml").string();
+  EXPECT_EQ(machine.kiln({"model", "study", "--suite", suite, "--gpu", "h200"}).code, 3);
 }
 
 TEST(Answers, ADamagedDatabaseNeverFailsAQuery) {

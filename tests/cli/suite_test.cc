@@ -74,6 +74,23 @@ TEST(Suite, AProblemGivenTwiceIsRefused) {
               HasSubstr("problems[1]: the same problem as problems[0]"));
 }
 
+TEST(Suite, AnEntryMayBeARange) {
+  const Suite suite = parse(
+      "op = 'gemm'\ndefaults = { dtype = 'bf16' }\n"
+      "problems = ['m=1..8192,n=64,k=32', { m = 16, n = '8..64', k = 32, weight = 3 }, 'm=1,n=2,k=3']");
+  ASSERT_EQ(suite.ranges.size(), 2U);
+  EXPECT_EQ(suite.ranges[0].range.dim, "M");
+  EXPECT_EQ(suite.ranges[0].range.last, 8192);
+  EXPECT_EQ(suite.ranges[1].range.dim, "N");
+  EXPECT_EQ(suite.ranges[1].range.first, 8);
+  EXPECT_EQ(suite.ranges[1].weight, 3);
+  EXPECT_EQ(suite.problems.size(), 1U);
+  EXPECT_THAT(complaint("op = 'gemm'\nproblems = ['m=8..1,n=2,k=3,dtype=bf16']"),
+              HasSubstr("problems[0]: range M=8..1"));
+  EXPECT_THAT(complaint("op = 'gemm'\nproblems = ['m=1..8,n=2,dtype=bf16']"),
+              HasSubstr("problems[0]: op gemm needs dim 'K'"));
+}
+
 TEST(Suite, AMissingFileIsNotFound) {
   const TemplateSet templates;
   try {

@@ -54,15 +54,15 @@ class GpuLab {
   TuneOptions options;
   TuneObserver observer;
 
-  TuneResult tune(const Problem& problem) {
-    const TuningParts parts{.templates = &templates,
-                            .store = &store,
-                            .compiler = &compiler,
-                            .measurer = &measurer,
-                            .device = device,
-                            .versions = versions};
-    return run_tuning(parts, options, {problem}, observer).at(0);
+  TuningParts parts() {
+    return {.templates = &templates,
+            .store = &store,
+            .compiler = &compiler,
+            .measurer = &measurer,
+            .device = device,
+            .versions = versions};
   }
+  TuneResult tune(const Problem& problem) { return run_tuning(parts(), options, {problem}, observer).at(0); }
 
  private:
   WorkerOptions worker_options(std::vector<std::filesystem::path> folders) const {

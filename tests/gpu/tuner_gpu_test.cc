@@ -5,6 +5,8 @@
 
 #include "tests/gpu/gpu_lab.h"
 #include "tuner/bench.h"
+#include "tuner/range_tuning.h"
+#include "tuner/study.h"
 
 namespace kiln::tuner {
 namespace {
@@ -58,6 +60,47 @@ TEST_F(TunerGpuTest, OddShapesAndLayoutsAreTunedToo) {
                   result.baseline.empty() ? "no baseline" : result.baseline.c_str(), result.baseline_us);
     }
   }
+}
+
+TEST_F(TunerGpuTest, ARangeIsServedByFewKernelsWithinTheSlack) {
+  GpuLab lab({});
+  lab.options.max_candidates = 6;
+  ProblemRange range;
+  range.given = gemm(1, 1024, 512, bf16);
+  range.given.dims.erase("M");
+  range.dim = "M";
+  range.last = 300;
+  const RangeResult result = run_range_tuning(lab.parts(), lab.options, range, lab.observer);
+  ASSERT_FALSE(result.failed) << result.message;
+  EXPECT_LE(result.kernels, result.winners);
+  std::int64_t next = 1;
+  for (const RangeInterval& each : result.intervals) {
+    EXPECT_EQ(each.first, next);
+    next = each.last + 1;
+    EXPECT_LE(each.time_us, each.best_us * (1 + lab.options.range_slack) + 1e-9);
+    std::printf("M %4lld to %4lld: %s %s, %.2f us, best %.2f us\n", static_cast<long long>(each.first),
+                static_cast<long long>(each.last), each.template_name.c_str(), each.config.c_str(), each.time_us,
+                each.best_us);
+  }
+  EXPECT_EQ(next, 301);
+  EXPECT_TRUE(run_range_tuning(lab.parts(), lab.options, range, lab.observer).from_store);
+}
+
+TEST_F(TunerGpuTest, AStudyHoldsTheDefaultSearchAgainstAnExhaustiveOne) {
+  GpuLab lab({});
+  lab.options.templates = {"simt_gemm"};
+  lab.options.exhaustive_within = 1.1;
+  lab.options.budget = std::chrono::seconds(60);
+  const std::vector<StudyRow> rows = run_study(lab.parts(), lab.options, {gemm(512, 512, 512, f32)}, lab.observer);
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].failure, "");
+  EXPECT_LE(rows[0].found.tried, 24);
+  EXPECT_GT(rows[0].exhaustive.tried, 24);
+  EXPECT_GT(rows[0].found_us, 0);
+  EXPECT_GT(rows[0].model_us, 0);
+  std::printf("default %.2f us after %d candidates and %.1f s, exhaustive %.2f us after %d and %.1f s, model %.2f us\n",
+              rows[0].found_us, rows[0].found.tried, rows[0].found.seconds, rows[0].exhaustive_us,
+              rows[0].exhaustive.tried, rows[0].exhaustive.seconds, rows[0].model_us);
 }
 
 TEST_F(TunerGpuTest, AnUntunedProblemIsBenchedAgainstItsPeers) {

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/text.h"
 #include "cache/gpu_profiles.h"
 #include "runtime/memory_store.h"
 #include "tuner/tuning.h"
@@ -21,6 +22,8 @@ enum class Fault { none, crash, hang, wrong_result, out_of_memory };
 class FakeMeasurer : public Measurer {
  public:
   std::function<double(const Candidate&)> time_us = [](const Candidate&) { return 10.0; };
+  // Takes the place of time_us where it is set: the time may depend on the problem.
+  std::function<double(const MeasureJob&, const Candidate&)> time_of_job;
   std::map<std::string, Fault> faults;
   std::map<std::string, int> only_first;  // a fault that passes after so many times
   std::map<std::string, double> peer_us;
@@ -29,11 +32,14 @@ class FakeMeasurer : public Measurer {
   std::function<void()> before_each;
 
   std::vector<std::string> measured;  // every candidate touched, in order
+  std::vector<MeasureJob> jobs;       // without what was compiled
   int renewals = 0;
 
   MeasureReport measure(const MeasureJob& job, MeasureSink& sink) override {
     MeasureReport report;
     report.foreign_work = foreign;
+    jobs.push_back(job);
+    for (Candidate& candidate : jobs.back().candidates) candidate.code = {};
     if (foreign) sink.foreign_work();
     for (std::size_t i = 0; i < job.candidates.size(); ++i) {
       if (sink.stop_requested()) {
@@ -42,7 +48,7 @@ class FakeMeasurer : public Measurer {
       }
       if (before_each) before_each();
       std::this_thread::sleep_for(takes);
-      sink.ended(i, outcome(job.candidates[i]));
+      sink.ended(i, outcome(job, job.candidates[i]));
     }
     for (const std::string& peer : job.peers) {
       if (peer_us.count(peer) != 0) report.peers[peer] = timing(peer_us[peer]);
@@ -63,13 +69,17 @@ class FakeMeasurer : public Measurer {
             .sm_clock_mhz = 1980};
   }
 
-  Outcome outcome(const Candidate& candidate) {
+  double us_of(const MeasureJob& job, const Candidate& candidate) const {
+    return time_of_job ? time_of_job(job, candidate) : time_us(candidate);
+  }
+
+  Outcome outcome(const MeasureJob& job, const Candidate& candidate) {
     const std::string name = describe(candidate.template_name, candidate.config);
     measured.push_back(name);
     const auto fault = faults.find(name);
-    if (fault == faults.end()) return timing(time_us(candidate));
+    if (fault == faults.end()) return timing(us_of(job, candidate));
     if (const auto left = only_first.find(name); left != only_first.end() && left->second-- <= 0) {
-      return timing(time_us(candidate));
+      return timing(us_of(job, candidate));
     }
     switch (fault->second) {
       case Fault::crash:
@@ -83,7 +93,7 @@ class FakeMeasurer : public Measurer {
       case Fault::none:
         break;
     }
-    return timing(time_us(candidate));
+    return timing(us_of(job, candidate));
   }
 };
 
@@ -93,9 +103,13 @@ class FakeCompiler : public Compiler {
   std::vector<std::string> refuses;  // texts in the source
   std::vector<std::string> spills;
   int compiles = 0;
+  std::vector<std::string> sources;  // of every unit, in order
+  std::function<void()> before_each;
 
   std::future<jit::CompileOutcome> submit(jit::CompileRequest request) override {
     ++compiles;
+    sources.push_back(request.file_name + request.source + join(request.name_expressions, " "));
+    if (before_each) before_each();
     std::promise<jit::CompileOutcome> promise;
     promise.set_value(compile(request));
     return promise.get_future();
@@ -149,6 +163,7 @@ struct FictionalLab {
   RecordingObserver observer;
   TuneOptions options;
   Versions versions{.driver = 13000, .nvrtc = "13.0", .kiln = "0.1.0"};
+  std::vector<Decision> presets;
   cuda::DeviceInfo gpu = *cache::gpu_profile("h200");
   Problem problem{.op = "toy", .dims = {{"N", 1 << 20}}, .dtypes = {}, .choices = {}, .alignments = {}};
 
@@ -160,7 +175,8 @@ struct FictionalLab {
                             .compiler = &compiler,
                             .measurer = predict ? nullptr : &device,
                             .device = gpu,
-                            .versions = versions};
+                            .versions = versions,
+                            .presets = presets};
     return run_tuning(parts, options, problems, observer);
   }
   TuneResult run() { return run({problem}).at(0); }

@@ -39,6 +39,7 @@ TEST(ProtocolTest, AJobSurvivesTheChannel) {
   job.rounds = 9;
   job.cold = false;
   job.screen = false;
+  job.quick = true;
   job.seed = 0xffff'ffff'ffff'ffffULL;
   job.candidate_deadline = std::chrono::milliseconds(1234);
 
@@ -57,6 +58,7 @@ TEST(ProtocolTest, AJobSurvivesTheChannel) {
   EXPECT_FALSE(back.cold);
   EXPECT_FALSE(back.screen);
   EXPECT_EQ(back.seed, job.seed);
+  EXPECT_TRUE(back.quick);
   EXPECT_EQ(back.candidate_deadline, job.candidate_deadline);
 }
 

@@ -6,6 +6,7 @@
 
 #include "cache/gpu_profiles.h"
 #include "kernel/template_set.h"
+#include "tuner/search/correction.h"
 #include "tuner/search/strategy.h"
 
 namespace kiln::tuner {
@@ -78,6 +79,53 @@ TEST_F(SearchTest, EveryStrategyIsDeterministicAndProposesNothingTwice) {
       EXPECT_EQ(runs[0].size(), space.points().size());
     }
   }
+}
+
+TEST_F(SearchTest, TheNearestLegalRelativeIsFound) {
+  EXPECT_EQ(space.nearest("toy_unrolled", parse_config("BLOCK=128,UNROLL=2"), 0), point("BLOCK=128,UNROLL=2"));
+  EXPECT_FALSE(space.nearest("toy_unrolled", parse_config("BLOCK=512,UNROLL=8"), 0));
+  const auto relative = space.nearest("toy_unrolled", parse_config("BLOCK=512,UNROLL=8"), 1);
+  ASSERT_TRUE(relative);
+  EXPECT_EQ(*relative, point("BLOCK=256,UNROLL=8")) << "of those one step away the one predicted fastest";
+  EXPECT_FALSE(space.nearest("no_such_template", parse_config("BLOCK=512"), 2));
+}
+
+TEST_F(SearchTest, WhatIsUpcomingIsProposedNext) {
+  const auto strategy = make_strategy(space, {.kind = SearchKind::exhaustive, .seeds = {}, .batch = 4});
+  History history;
+  const std::vector<std::size_t> upcoming = strategy->upcoming(history, 4);
+  EXPECT_EQ(upcoming, strategy->propose(history, 100));
+  for (const std::size_t each : upcoming) history.record(each, 1);
+  EXPECT_EQ(strategy->upcoming(history, 100).size(), space.points().size() - 4);
+}
+
+TEST_F(SearchTest, AnExhaustiveSearchMayLeaveOutWhatIsPredictedFarSlower) {
+  const auto strategy =
+      make_strategy(space, {.kind = SearchKind::exhaustive, .seeds = {}, .within = 1.05, .batch = 100});
+  const double best = space.points()[space.by_prediction().front()].predicted_us;
+  std::size_t kept = 0;
+  for (const Point& each : space.points()) kept += each.predicted_us <= 1.05 * best ? 1 : 0;
+  ASSERT_LT(kept, space.points().size());
+  ASSERT_GT(kept, 2U);
+  EXPECT_EQ(strategy->propose({}, 100).size(), kept) << "those without a prediction among them";
+}
+
+TEST_F(SearchTest, ACorrectionCarriesAnErrorToPointsThatShareValues) {
+  // The model likes UNROLL=4 best, but it is three times as slow as predicted.
+  History history;
+  const auto predicted = [&](std::size_t each) { return space.points()[each].predicted_us; };
+  for (const char* slow : {"BLOCK=256,UNROLL=4", "BLOCK=64,UNROLL=4"})
+    history.record(point(slow), 3 * predicted(point(slow)));
+  for (const char* right : {"BLOCK=256,UNROLL=1", "BLOCK=64,UNROLL=2"})
+    history.record(point(right), predicted(point(right)));
+  const Correction correction(space, history);
+  const auto ratio = [&](const char* config) {
+    return correction.expected_us(point(config), 0) / predicted(point(config));
+  };
+  EXPECT_NEAR(ratio("BLOCK=256,UNROLL=4"), 3, 0.2) << "what was measured is believed";
+  EXPECT_GT(ratio("BLOCK=128,UNROLL=4"), 1.15 * ratio("BLOCK=128,UNROLL=2"));
+  EXPECT_LT(correction.expected_us(point("BLOCK=128,UNROLL=8"), 1),
+            correction.expected_us(point("BLOCK=128,UNROLL=8"), 0));
 }
 
 TEST(HistoryTest, TheBestAreThoseThatDidNotFailInOrder) {

@@ -256,6 +256,136 @@ TEST(TuningTest, ProblemsThatShareKernelsShareCompiles) {
   EXPECT_EQ(lab.compiler.compiles, compiles) << "N is not baked in";
 }
 
+// A shipped winner of a problem twice the size, in a configuration that the cost model ranks last.
+Decision shipped_winner(FictionalLab& lab, const std::string& hardware_class) {
+  Decision decision;
+  decision.hardware_class = hardware_class;
+  decision.problem = complete(*lab.templates.find_op("toy"), lab.problem);
+  decision.problem.dims["N"] *= 2;
+  decision.template_name = "toy_unrolled";
+  decision.config = parse_config("BLOCK=512,UNROLL=1");
+  decision.evidence = Evidence::measured;
+  decision.time_us = 10;
+  return decision;
+}
+
+TEST(TuningTest, ASearchStartsFromWinnersOfNearProblemsStoredAndShipped) {
+  FictionalLab lab;
+  lab.device.time_us = landscape_us;
+  lab.options.max_candidates = 1;
+  lab.presets = {shipped_winner(lab, lab.hardware_class())};
+  lab.run();
+  EXPECT_EQ(lab.device.measured.front(), "toy_unrolled BLOCK=512,UNROLL=1");
+
+  FictionalLab stored;
+  stored.options.max_candidates = 1;
+  stored.presets = {shipped_winner(stored, stored.hardware_class())};
+  Decision nearer = shipped_winner(stored, stored.hardware_class());
+  nearer.config = parse_config("BLOCK=64,UNROLL=8");
+  stored.store.put_decision(nearer);
+  stored.run();
+  EXPECT_EQ(stored.device.measured.front(), "toy_unrolled BLOCK=64,UNROLL=8") << "what was measured here goes first";
+}
+
+TEST(TuningTest, WinnersOfOtherHardwareAreAStartOnlyWhereThereAreNoBetterOnes) {
+  FictionalLab lab;
+  lab.options.max_candidates = 1;
+  lab.presets = {shipped_winner(lab, "cc9.0-another")};
+  lab.run();
+  EXPECT_EQ(lab.device.measured.front(), "toy_unrolled BLOCK=512,UNROLL=1");
+
+  FictionalLab both;
+  both.options.max_candidates = 1;
+  both.presets = {shipped_winner(both, "cc9.0-another"), shipped_winner(both, both.hardware_class())};
+  both.presets[1].config = parse_config("BLOCK=64,UNROLL=8");
+  both.run();
+  EXPECT_EQ(both.device.measured.front(), "toy_unrolled BLOCK=64,UNROLL=8");
+}
+
+TEST(TuningTest, AWinnerThatIsIllegalHereLendsItsNearestRelative) {
+  FictionalLab lab;
+  lab.options.max_candidates = 1;
+  lab.presets = {shipped_winner(lab, lab.hardware_class())};
+  lab.presets[0].config = parse_config("BLOCK=512,UNROLL=8");  // more elements than a block may have
+  lab.run();
+  EXPECT_THAT(lab.device.measured.front(),
+              testing::AnyOf("toy_unrolled BLOCK=512,UNROLL=4", "toy_unrolled BLOCK=256,UNROLL=8"));
+}
+
+TEST(TuningTest, TheDefaultSearchMeasuresNoMoreCandidatesThanItMay) {
+  FictionalLab lab;
+  lab.device.time_us = [](const Candidate&) { return 10.0; };
+  lab.options.templates = {"simt_gemm"};
+  const Problem gemm{.op = "gemm",
+                     .dims = {{"M", 512}, {"N", 512}, {"K", 512}},
+                     .dtypes = {{"a", f32}},
+                     .choices = {},
+                     .alignments = {}};
+  const TuneResult result = lab.run({gemm}).at(0);
+  EXPECT_GT(result.space_size, 200U);
+  EXPECT_EQ(result.tried, 24);
+  const std::set<std::string> distinct(lab.device.measured.begin(), lab.device.measured.end());
+  EXPECT_EQ(distinct.size(), 24U);
+}
+
+TEST(TuningTest, TheDefaultSearchOfOneProblemEndsInTime) {
+  FictionalLab lab;
+  lab.device.time_us = landscape_us;
+  lab.device.takes = std::chrono::milliseconds(60);
+  lab.options.problem_limit = std::chrono::milliseconds(800);
+  const auto start = std::chrono::steady_clock::now();
+  const TuneResult result = lab.run();
+  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), 3.0);
+  EXPECT_FALSE(result.failed) << result.message;
+  EXPECT_LT(result.tried, 17);
+}
+
+// A large space: every candidate gets a first look, and the best are measured again by the whole protocol.
+TEST(TuningTest, AnExhaustiveSearchLooksQuicklyFirst) {
+  FictionalLab lab;
+  lab.options.search = SearchKind::exhaustive;
+  lab.options.templates = {"simt_gemm"};
+  const std::string best = "BK=16,BM=64,BN=64,LM=4,SPLIT=1,TM=4,TN=8,VEC=4";
+  lab.device.time_us = [&](const Candidate& candidate) {
+    return to_text(candidate.config) == best ? 5.0 : 10.0 + static_cast<double>(candidate.config.at("BM"));
+  };
+  const Problem gemm{
+      .op = "gemm", .dims = {{"M", 64}, {"N", 64}, {"K", 64}}, .dtypes = {{"a", f32}}, .choices = {}, .alignments = {}};
+  const TuneResult result = lab.run({gemm}).at(0);
+  ASSERT_FALSE(result.failed) << result.message;
+  EXPECT_EQ(result.config, best);
+  EXPECT_EQ(result.tried, static_cast<int>(result.space_size));
+  std::size_t quick = 0;
+  std::size_t whole = 0;
+  for (const MeasureJob& job : lab.device.jobs) (job.quick ? quick : whole) += job.candidates.size();
+  EXPECT_EQ(quick, result.space_size);
+  EXPECT_EQ(whole, 24U + 5U);
+  EXPECT_FALSE(lab.device.jobs.back().quick);
+}
+
+TEST(TuningTest, EveryKernelIsCompiledOnceAheadOfTheMeasurement) {
+  FictionalLab lab;
+  lab.options.search = SearchKind::exhaustive;
+  lab.options.templates = {"simt_gemm"};
+  lab.compiler.refuses = {"BM = 32LL"};
+  std::size_t compiled_at_first_measurement = 0;
+  lab.device.before_each = [&] {
+    if (compiled_at_first_measurement == 0) compiled_at_first_measurement = lab.compiler.sources.size();
+  };
+  std::vector<Problem> problems;
+  for (const int m : {64, 65}) {
+    problems.push_back({.op = "gemm",
+                        .dims = {{"M", m}, {"N", 64}, {"K", 256}},
+                        .dtypes = {{"a", f32}},
+                        .choices = {},
+                        .alignments = {}});
+  }
+  lab.run(problems);
+  const std::set<std::string> distinct(lab.compiler.sources.begin(), lab.compiler.sources.end());
+  EXPECT_EQ(distinct.size(), lab.compiler.sources.size()) << "SPLIT is set at launch, and failures are remembered too";
+  EXPECT_GT(compiled_at_first_measurement, 64U) << "the next batch compiles while the first is measured";
+}
+
 TEST(TuningTest, TheBaselineIsMeasuredWithTheFinalists) {
   FictionalLab lab;
   lab.device.time_us = [](const Candidate&) { return 100.0; };

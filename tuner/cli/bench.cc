@@ -2,10 +2,10 @@
 // file that README numbers are made from.
 #include <algorithm>
 #include <cmath>
-#include <fstream>
 #include <iostream>
 
 #include "base/text.h"
+#include "runtime/dispatch.h"
 #include "tuner/bench.h"
 #include "tuner/cli/commands.h"
 #include "tuner/cli/interrupt.h"
@@ -14,6 +14,7 @@
 #include "tuner/cli/progress.h"
 #include "tuner/cli/roofline.h"
 #include "tuner/cli/session.h"
+#include "tuner/range.h"
 #include "tuner/suite.h"
 
 namespace kiln::cli {
@@ -75,17 +76,6 @@ Json results_file(const tuner::Suite& suite, const std::vector<Measured>& rows, 
                            " interleaved batches of at least 2 ms in CUDA graphs, random normal data, median and "
                            "interquartile range over median"},
           {"rows", list}};
-}
-
-// Into place in one step, so that a reader never meets half a file.
-void write_json(const std::string& file, const Json& json) {
-  const std::string partial = file + ".partial";
-  std::ofstream stream(partial, std::ios::trunc);
-  stream << json.dump(1) << '\n';
-  stream.close();
-  if (!stream || std::rename(partial.c_str(), file.c_str()) != 0) {
-    throw Error(ErrorCode::io, file + ": cannot be written; check that its folder exists and is yours");
-  }
 }
 
 // How many times as fast as the peer, or empty when either has no time.
@@ -217,12 +207,20 @@ int run_bench(const Arguments& arguments) {
   Session session(*values);
   const BenchOptions bench_with = bench_options(*values);
   if (!bench_with.only_template.empty()) session.templates().find(bench_with.only_template);
-  const tuner::Suite suite = tuner::read_suite(required_text(*values, "suite"), session.templates());
+  tuner::Suite suite = tuner::read_suite(required_text(*values, "suite"), session.templates());
   refuse_unknown_peers(bench_with.peers, suite.op);
   if (const DeviceChoice choice = choose_device(bench_with.gpu); !choice.present) {
     throw Error(ErrorCode::no_device, "--gpu: " + bench_with.gpu + " is a profile; timing needs a GPU that is here");
   }
   const auto op = session.templates().find_op(suite.op);
+  // A range is timed at the values it is tuned at, which share its weight.
+  for (const auto& [range, weight] : suite.ranges) {
+    const auto extents = tuner::sample_extents(range, session.templates().of_op(suite.op));
+    for (const std::int64_t extent : extents) {
+      suite.problems.push_back(
+          {with_extent(*op, range.given, range.dim, extent), weight / static_cast<double>(extents.size())});
+    }
+  }
 
   Progress progress;
   const InterruptScope interrupts;

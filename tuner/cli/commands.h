@@ -14,6 +14,10 @@ int run_compile(const Arguments& arguments);
 int run_tune(const Arguments& arguments);
 int run_query(const Arguments& arguments);
 int run_bench(const Arguments& arguments);
+int run_model(const Arguments& arguments);
+int run_model_report(const Arguments& arguments);
+int run_model_refit(const Arguments& arguments);
+int run_model_study(const Arguments& arguments);
 int run_cache(const Arguments& arguments);
 
 }  // namespace kiln::cli

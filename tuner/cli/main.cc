@@ -26,6 +26,7 @@ int run(const Arguments& arguments) {
                    {"tune", "find the best configuration of each problem", run_tune},
                    {"query", "the best known configuration of a problem, and why", run_query},
                    {"bench", "time the known configurations against other libraries", run_bench},
+                   {"model", "judge and refit the cost models by what was measured", run_model},
                    {"cache", "look after the database of tuned results", run_cache},
                    {"compile-worker", nullptr, run_compile_worker},
                    {"gpu-worker", nullptr, run_gpu_worker}},

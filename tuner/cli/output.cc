@@ -4,8 +4,12 @@
 #include <array>
 #include <chrono>
 #include <cmath>
+#include <cstdio>
 #include <ctime>
+#include <fstream>
 #include <iostream>
+
+#include "kiln/error.h"
 
 namespace kiln::cli {
 
@@ -92,5 +96,15 @@ std::int64_t unix_now() {
 }
 
 void print_json(const Json& value) { std::cout << value.dump(2, ' ', false, Json::error_handler_t::replace) << '\n'; }
+
+void write_json(const std::string& file, const Json& value) {
+  const std::string partial = file + ".partial";
+  std::ofstream stream(partial, std::ios::trunc);
+  stream << value.dump(1) << '\n';
+  stream.close();
+  if (!stream || std::rename(partial.c_str(), file.c_str()) != 0) {
+    throw Error(ErrorCode::io, file + ": cannot be written; check that its folder exists and is yours");
+  }
+}
 
 }  // namespace kiln::cli

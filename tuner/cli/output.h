@@ -47,5 +47,7 @@ std::int64_t unix_now();
 
 // Indented, one object or array, a newline at the end.
 void print_json(const Json& value);
+// Into place in one step, so that a reader never meets half a file. Throws Error{io} naming the file.
+void write_json(const std::string& file, const Json& value);
 
 }  // namespace kiln::cli

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 
+#include "base/text.h"
 #include "kernel/op_spec.h"
 #include "kiln/error.h"
+#include "runtime/dispatch.h"
+#include "tuner/range.h"
 
 namespace kiln::cli {
 namespace {
@@ -33,6 +36,29 @@ bool has_default(const OpSpec& op, const Problem& problem, const std::string& fi
 
 Problem problem_from_flags(const TemplateSet& templates, const std::string& op, const std::string& fields) {
   return problem_from_text(*templates.find_op(op), parse_problem_text(op, fields));
+}
+
+ProblemOrRange problem_or_range_from_flags(const TemplateSet& templates, const std::string& op,
+                                           const std::string& fields) {
+  const auto spec = templates.find_op(op);
+  const ProblemText text = parse_problem_text(op, fields);
+  if (std::optional<ProblemRange> range = tuner::read_range(*spec, text)) {
+    // That the fixed part is a problem at all is seen at one of its ends.
+    with_extent(*spec, range->given, range->dim, range->last);
+    return std::move(*range);
+  }
+  return problem_from_text(*spec, text);
+}
+
+std::string short_text(const OpSpec& op, const ProblemRange& range) {
+  const std::string fixed = short_text(op, with_extent(op, range.given, range.dim, range.last));
+  const std::string own = range.dim + "=" + std::to_string(range.last);
+  // The dim is among those that a person gives, so it is written; as the first field, or after a comma.
+  std::string text;
+  for (const std::string& field : split(fixed, ',')) {
+    text += (text.empty() ? "" : ",") + (field == own ? tuner::range_text(range) : field);
+  }
+  return text;
 }
 
 std::string short_text(const OpSpec& op, const Problem& problem) {

@@ -3,15 +3,25 @@
 
 #include <optional>
 #include <string>
+#include <variant>
 
 #include "kernel/template_set.h"
 #include "kiln/problem.h"
+#include "kiln/tuner.h"
 
 namespace kiln::cli {
 
 // From "--op gemm --problem m=4096,…", every default filled in. Throws Error{not_found} for an unknown op,
 // Error{invalid_argument} for fields the op does not have or accept.
 Problem problem_from_flags(const TemplateSet& templates, const std::string& op, const std::string& fields);
+
+// What fields name: one problem, or a range of one of its dims.
+using ProblemOrRange = std::variant<Problem, ProblemRange>;
+ProblemOrRange problem_or_range_from_flags(const TemplateSet& templates, const std::string& op,
+                                           const std::string& fields);
+
+// "M=1..8192,N=4096,K=4096,dtype=bf16"
+std::string short_text(const OpSpec& op, const ProblemRange& range);
 
 // The fields that say something, in the form --problem reads: "M=4096,N=4096,K=4096,dtype=bf16". What has its default
 // is left out.

@@ -9,7 +9,6 @@
 namespace kiln::tuner {
 namespace {
 
-constexpr double kBatchUs = 2000;
 constexpr int kMostLaunches = 16384;
 
 struct GraphTraits {
@@ -19,15 +18,15 @@ struct GraphTraits {
 };
 
 // Launches that fill a batch when one takes `us`, in whole turns over the sets.
-int launches_for(double us, int sets) {
-  const double wanted = std::clamp(std::ceil(kBatchUs / std::max(us, 0.1)), 1.0, static_cast<double>(kMostLaunches));
+int launches_for(double us, int sets, double batch_us) {
+  const double wanted = std::clamp(std::ceil(batch_us / std::max(us, 0.1)), 1.0, static_cast<double>(kMostLaunches));
   const int turns = (static_cast<int>(wanted) + sets - 1) / sets;
   return std::max(1, turns) * sets;
 }
 
 }  // namespace
 
-Batch::Batch(const LaunchFunction& launch, const OperandSets& sets, CUstream stream)
+Batch::Batch(const LaunchFunction& launch, const OperandSets& sets, CUstream stream, double batch_us)
     : stream_(stream), begin_(cuda::make_event()), end_(cuda::make_event()) {
   const cuda::Driver& driver = cuda::driver();
   // The first launch may load code lazily, which a capture forbids.
@@ -40,10 +39,10 @@ Batch::Batch(const LaunchFunction& launch, const OperandSets& sets, CUstream str
   const double single_us = cuda::elapsed_ms(begin_, end_) * 1000.0;
 
   // A single launch also shows host overhead, so the batch that it suggests may be short: see, and capture again.
-  capture(launch, sets, launches_for(single_us, sets.count()));
+  capture(launch, sets, launches_for(single_us, sets.count(), batch_us));
   start();
   const double us = finish();
-  const int better = launches_for(us, sets.count());
+  const int better = launches_for(us, sets.count(), batch_us);
   if (better > launches_ + launches_ / 8) {
     capture(launch, sets, better);
     start();

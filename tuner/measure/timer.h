@@ -17,13 +17,18 @@ namespace kiln::tuner {
 // Queues one operation on operands at `pointers`. Must be capturable into a graph once it has run.
 using LaunchFunction = std::function<void(std::span<const CUdeviceptr> pointers, CUstream stream)>;
 
+constexpr double kBatchUs = 2000;
+// Of a first look at many candidates.
+constexpr double kQuickBatchUs = 500;
+
 // One contestant's batch, ready to be replayed.
 class Batch {
  public:
   // Runs `launch` a few times to warm up and to see how many launches fill a batch, then captures that many: a multiple
   // of the number of sets, so that every set is equally long out of use when its turn comes.
   // Throws Error{launch_failed}; also for what only shows after repeats. `sets` and `stream` must outlive it.
-  Batch(const LaunchFunction& launch, const OperandSets& sets, CUstream stream);
+  // A batch takes at least `batch_us` of device time where it can (kBatchUs by the protocol).
+  Batch(const LaunchFunction& launch, const OperandSets& sets, CUstream stream, double batch_us);
 
   // Queues the batch; finish() waits for it and gives the microseconds of one launch.
   void start();

@@ -46,6 +46,21 @@ std::optional<std::size_t> SearchSpace::find(const std::string& template_name, c
   return std::nullopt;
 }
 
+std::optional<std::size_t> SearchSpace::nearest(const std::string& template_name, const Config& config,
+                                                int most) const {
+  if (const auto same = find(template_name, config)) return same;
+  std::optional<std::size_t> best;
+  int fewest = most;
+  for (std::size_t i = 0; i < points_.size(); ++i) {
+    if (template_of(i).manifest.name != template_name) continue;
+    const int away = distance(points_[i].config, config);
+    if (away > fewest) continue;
+    if (away < fewest || !best || points_[i].predicted_us < points_[*best].predicted_us) best = i;
+    fewest = away;
+  }
+  return best;
+}
+
 std::vector<std::size_t> SearchSpace::neighbours(std::size_t point) const {
   const Point& from = points_[point];
   const auto& index = index_[from.kernel_template];

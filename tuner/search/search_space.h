@@ -33,6 +33,9 @@ class SearchSpace {
   const KernelTemplate& template_of(std::size_t point) const { return *templates_[points_[point].kernel_template]; }
 
   std::optional<std::size_t> find(const std::string& template_name, const Config& config) const;
+  // The point of that template which differs from `config` in the fewest parameters, at most `most`; of several the one
+  // predicted fastest, then the first.
+  std::optional<std::size_t> nearest(const std::string& template_name, const Config& config, int most) const;
   // The default of each template, in the templates' order.
   const std::vector<std::size_t>& defaults() const noexcept { return defaults_; }
   // Points of the same template that differ in one parameter by the nearest legal value up or down its list, in the

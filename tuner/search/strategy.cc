@@ -6,12 +6,12 @@
 #include <numeric>
 #include <optional>
 #include <random>
+#include <utility>
+
+#include "tuner/search/correction.h"
 
 namespace kiln::tuner {
 namespace {
-
-// Candidates that are compiled and timed together: enough to interleave, few enough to stop soon.
-constexpr std::size_t kBatch = 16;
 
 std::vector<std::size_t> untried(std::vector<std::size_t> points, const History& history, std::size_t room) {
   std::erase_if(points, [&](std::size_t point) { return history.tried(point); });
@@ -22,58 +22,63 @@ std::vector<std::size_t> untried(std::vector<std::size_t> points, const History&
 // std::uniform_int_distribution may differ between standard libraries; this does not.
 std::size_t draw(std::mt19937_64& random, std::size_t count) { return static_cast<std::size_t>(random() % count); }
 
-class Exhaustive : public Strategy {
+// Points in an order fixed beforehand.
+class Listed : public Strategy {
  public:
-  // Best predictions first, so that a budget cuts off the least promising.
-  explicit Exhaustive(const SearchSpace& space) : order_(space.by_prediction()) {}
+  Listed(std::vector<std::size_t> order, std::size_t batch) : order_(std::move(order)), batch_(batch) {}
 
   std::vector<std::size_t> propose(const History& history, std::size_t room) override {
-    std::vector<std::size_t> batch;
-    while (next_ < order_.size() && batch.size() < std::min(room, kBatch)) {
-      if (!history.tried(order_[next_])) batch.push_back(order_[next_]);
-      ++next_;
-    }
-    return batch;
+    std::vector<std::size_t> points;
+    for (; next_ < order_.size() && points.size() < std::min(room, batch_); ++next_)
+      take(points, history, order_[next_]);
+    return points;
+  }
+
+  std::vector<std::size_t> upcoming(const History& history, std::size_t count) const override {
+    std::vector<std::size_t> points;
+    for (std::size_t i = next_; i < order_.size() && points.size() < count; ++i) take(points, history, order_[i]);
+    return points;
   }
 
  private:
+  static void take(std::vector<std::size_t>& points, const History& history, std::size_t point) {
+    if (!history.tried(point) && std::find(points.begin(), points.end(), point) == points.end())
+      points.push_back(point);
+  }
+
   std::vector<std::size_t> order_;
+  std::size_t batch_;
   std::size_t next_ = 0;
 };
 
-class Random : public Strategy {
- public:
-  Random(const SearchSpace& space, const StrategyOptions& options) : order_(space.points().size()) {
-    std::iota(order_.begin(), order_.end(), std::size_t{0});
-    std::mt19937_64 random(options.seed);
-    for (std::size_t i = order_.size(); i > 1; --i) std::swap(order_[i - 1], order_[draw(random, i)]);
-    // What is known to work stands first: a random search must not end worse than the default.
-    std::vector<std::size_t> first = options.seeds;
-    first.insert(first.end(), space.defaults().begin(), space.defaults().end());
-    order_.insert(order_.begin(), first.begin(), first.end());
-  }
+// Best predictions first, so that a budget cuts off the least promising. What has no prediction is never left out.
+std::vector<std::size_t> every_point(const SearchSpace& space, double within) {
+  std::vector<std::size_t> order = space.by_prediction();
+  if (within <= 0 || order.empty()) return order;
+  const double most = within * space.points()[order.front()].predicted_us;
+  std::erase_if(order, [&](std::size_t point) { return space.points()[point].predicted_us > most; });
+  return order;
+}
 
-  std::vector<std::size_t> propose(const History& history, std::size_t room) override {
-    std::vector<std::size_t> batch;
-    for (; next_ < order_.size() && batch.size() < std::min(room, kBatch); ++next_) {
-      const std::size_t point = order_[next_];
-      if (!history.tried(point) && std::find(batch.begin(), batch.end(), point) == batch.end()) batch.push_back(point);
-    }
-    return batch;
-  }
+std::vector<std::size_t> random_order(const SearchSpace& space, const StrategyOptions& options) {
+  std::vector<std::size_t> order(space.points().size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::mt19937_64 random(options.seed);
+  for (std::size_t i = order.size(); i > 1; --i) std::swap(order[i - 1], order[draw(random, i)]);
+  // What is known to work stands first: a random search must not end worse than the default.
+  std::vector<std::size_t> first = options.seeds;
+  first.insert(first.end(), space.defaults().begin(), space.defaults().end());
+  order.insert(order.begin(), first.begin(), first.end());
+  return order;
+}
 
- private:
-  std::vector<std::size_t> order_;
-  std::size_t next_ = 0;
-};
-
-// A shortlist first, two thirds of what may be tried; then the neighbours of the two best, for as long as there are
-// any.
+// Half of what may be tried is a shortlist. The rest comes in small steps: the points that the model, corrected by what
+// was measured so far, expects most of, in turn with neighbours of the two best.
 class Automatic : public Strategy {
  public:
   Automatic(const SearchSpace& space, const StrategyOptions& options) : space_(space) {
-    const std::size_t count = std::max<std::size_t>(1, (2 * options.max_candidates + 2) / 3);
-    shortlist_ = shortlist(space, options.seeds, count);
+    shortlist_ = shortlist(space, options.seeds, std::max<std::size_t>(1, (options.max_candidates + 1) / 2));
+    step_ = std::max<std::size_t>(2, options.max_candidates / 4);
   }
 
   std::vector<std::size_t> propose(const History& history, std::size_t room) override {
@@ -82,21 +87,49 @@ class Automatic : public Strategy {
       std::vector<std::size_t> batch = untried(shortlist_, history, room);
       if (!batch.empty()) return batch;
     }
-    constexpr std::size_t kStep = 8;
-    for (const std::size_t parent : history.best(2)) {
-      std::vector<std::size_t> near = space_.neighbours(parent);
-      std::stable_sort(near.begin(), near.end(), [&](std::size_t a, std::size_t b) {
-        return space_.points()[a].predicted_us < space_.points()[b].predicted_us;
-      });
-      near = untried(std::move(near), history, std::min(room, kStep));
-      if (!near.empty()) return near;
-    }
-    return {};
+    return next_step(history, std::min(room, step_));
   }
 
  private:
+  std::vector<std::size_t> next_step(const History& history, std::size_t count) const {
+    const Correction correction(space_, history);
+    std::vector<std::size_t> hopeful;
+    std::vector<double> expected(space_.points().size());
+    for (std::size_t point = 0; point < expected.size(); ++point) {
+      if (history.tried(point)) continue;
+      expected[point] = correction.expected_us(point, kOptimism);
+      hopeful.push_back(point);
+    }
+    const auto better = [&](std::size_t a, std::size_t b) {
+      return std::pair(expected[a], a) < std::pair(expected[b], b);
+    };
+    const std::size_t kept = std::min(count, hopeful.size());
+    std::partial_sort(hopeful.begin(), hopeful.begin() + static_cast<std::ptrdiff_t>(kept), hopeful.end(), better);
+    hopeful.resize(kept);
+
+    std::vector<std::size_t> near;
+    for (const std::size_t parent : history.best(2)) {
+      for (const std::size_t point : space_.neighbours(parent)) {
+        if (!history.tried(point)) near.push_back(point);
+      }
+    }
+    std::stable_sort(near.begin(), near.end(), better);
+    std::vector<std::size_t> chosen;
+    for (std::size_t i = 0; chosen.size() < count && (i < hopeful.size() || i < near.size()); ++i) {
+      for (const std::vector<std::size_t>* list : {&hopeful, &near}) {
+        if (i >= list->size() || chosen.size() == count) continue;
+        if (std::find(chosen.begin(), chosen.end(), (*list)[i]) == chosen.end()) chosen.push_back((*list)[i]);
+      }
+    }
+    return chosen;
+  }
+
+  // What is not known of a point counts for it a little, or the search would stay where it has been.
+  static constexpr double kOptimism = 0.5;
+
   const SearchSpace& space_;
   std::vector<std::size_t> shortlist_;
+  std::size_t step_ = 0;
   bool shortlisted_ = false;
 };
 
@@ -171,7 +204,7 @@ constexpr double kHopeless = 1.6;
 // A default is a point of comparison, so it gets more credit.
 constexpr double kHopelessDefault = 3;
 // Points predicted this close to the best are all as good as the model can tell.
-constexpr double kNearBest = 1.15;
+constexpr double kNearBest = 1.3;
 // A cost model that does not see a parameter predicts alike for all its values; so many of one prediction are enough.
 constexpr int kAlike = 2;
 // Where few are that close, so many of the best stand in; and no more than the most, since the search for what is most
@@ -296,6 +329,13 @@ std::size_t History::failures() const {
       std::count_if(times_.begin(), times_.end(), [](const auto& entry) { return !std::isfinite(entry.second); }));
 }
 
+std::vector<std::size_t> History::tried() const {
+  std::vector<std::size_t> points;
+  for (const auto& [point, us] : times_) points.push_back(point);
+  std::sort(points.begin(), points.end());
+  return points;
+}
+
 std::vector<std::size_t> History::best(std::size_t count) const {
   std::vector<std::pair<double, std::size_t>> order;
   for (const auto& [point, us] : times_) {
@@ -340,9 +380,9 @@ std::vector<std::size_t> shortlist(const SearchSpace& space, std::span<const std
 std::unique_ptr<Strategy> make_strategy(const SearchSpace& space, const StrategyOptions& options) {
   switch (options.kind) {
     case SearchKind::exhaustive:
-      return std::make_unique<Exhaustive>(space);
+      return std::make_unique<Listed>(every_point(space, options.within), options.batch);
     case SearchKind::random:
-      return std::make_unique<Random>(space, options);
+      return std::make_unique<Listed>(random_order(space, options), options.batch);
     case SearchKind::evolve:
       return std::make_unique<Evolve>(space, options);
     case SearchKind::automatic:

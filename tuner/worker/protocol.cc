@@ -132,6 +132,7 @@ Json to_json(const MeasureJob& job) {
           {"rounds", job.rounds},
           {"cold", job.cold},
           {"screen", job.screen},
+          {"quick", job.quick},
           {"seed", job.seed},
           {"candidate_deadline_ms", job.candidate_deadline.count()}};
 }
@@ -168,6 +169,7 @@ MeasureJob job_from_json(const Json& message) {
   job.rounds = message.at("rounds");
   job.cold = message.at("cold");
   job.screen = message.at("screen");
+  job.quick = message.at("quick");
   job.seed = message.at("seed");
   job.candidate_deadline = std::chrono::milliseconds(message.at("candidate_deadline_ms").get<std::int64_t>());
   return job;
