@@ -210,6 +210,13 @@ struct BlockEpilogue {
     const float beta = out.matrix.beta;
     if constexpr (Of::kReadsC) {
       addend.add_to(block, beta);
+    } else if constexpr (Transposed) {
+      // Elements a row apart: under branches, since all their addresses at once take more registers than there are.
+      if (beta == 0.0f) return;
+      const EpilogueTarget<C>& matrix = out.matrix;
+      for_each_element<N, Transposed>(
+          block, Output<typename Of::D>{matrix.d, matrix.ldd, out.m, out.n}, m, n,
+          [beta](const typename Of::D& old, float& value) { value = fmaf(beta, to_float(old), value); });
     } else if (kOnlyScales || beta != 0.0f) {
       read(addend, out, m, n);
       addend.add_to(block, beta);
@@ -230,8 +237,9 @@ class ProductChunks {
   static constexpr int kPerBlock = Chunk::kPerBlock;
   static constexpr int kChunks = Blocks * kPerBlock;
   static constexpr int kAhead = Spacious ? 1 : 0;
-  // Where D is to be added, which is rare, a whole block compiles faster than its chunks.
-  static constexpr bool kWhole = Epilogue::kOnlyScales && Spacious;
+  // Where D is to be added, which is rare, a whole block compiles faster than its chunks, if there are registers for
+  // it.
+  static constexpr bool kWhole = Epilogue::kOnlyScales && Spacious && sizeof(D) == 2;
 
  public:
   // (m, n) is the first block's first product.
