@@ -11,8 +11,10 @@
 #include <cstdio>
 #include <cstring>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "cuda/driver.h"
 #include "cuda/memory.h"
@@ -68,7 +70,7 @@ void measure(benchmark::State& state, const std::function<void()>& call) {
 // One launch with its arguments filled in for good: what a program would do by hand.
 class RawLaunch {
  public:
-  RawLaunch(const kiln::PlannedLaunch& launch, CUkernel kernel, const std::array<CUdeviceptr, 3>& pointers,
+  RawLaunch(const kiln::PlannedLaunch& launch, CUkernel kernel, const std::vector<CUdeviceptr>& pointers,
             CUstream stream)
       : kernel_(kernel) {
     std::memcpy(arguments_.data(), launch.arguments.data(), launch.arguments.size());
@@ -103,7 +105,7 @@ class RawLaunch {
   }
 
  private:
-  void fill(const kiln::Patch& patch, const std::array<CUdeviceptr, 3>& pointers) {
+  void fill(const kiln::Patch& patch, const std::vector<CUdeviceptr>& pointers) {
     std::byte* const target = arguments_.data() + patch.offset;
     const CUdeviceptr address =
         patch.kind == kiln::Patch::Kind::scalar ? 0 : pointers.at(static_cast<std::size_t>(patch.index));
@@ -125,15 +127,21 @@ class RawLaunch {
 void RawDriverLaunch(benchmark::State& state) {
   const kiln::RuntimeOptions options = kiln::options_from_environment();
   kiln::RuntimeCore core(options, 0, true);
-  const kiln::PreparedPtr prepared =
-      prepare_problem(core, complete(*core.templates.find_op("gemm"), kiln::to_problem(problem())), "");
+  const std::shared_ptr<const kiln::OpSpec> op = core.templates.find_op("gemm");
+  const kiln::PreparedPtr prepared = prepare_problem(core, complete(*op, kiln::to_problem(problem())), "");
   if (prepared->plan.launches.size() != 1 || prepared->plan.workspace_bytes != 0) {
     state.SkipWithError("the chosen configuration is more than one plain launch");
     return;
   }
   const kiln::PlannedLaunch& launch = prepared->plan.launches.front();
-  RawLaunch raw(launch, prepared->kernels->kernels[launch.kernel_index], {bed->a.get(), bed->b.get(), bed->d.get()},
-                bed->stream.get());
+  // In the order of the op's operands; those that this problem lacks are null.
+  const std::map<std::string, CUdeviceptr> given{{"a", bed->a.get()}, {"b", bed->b.get()}, {"d", bed->d.get()}};
+  std::vector<CUdeviceptr> pointers;
+  for (const kiln::OperandSpec& operand : op->operands) {
+    const auto found = given.find(operand.name);
+    pointers.push_back(found == given.end() ? 0 : found->second);
+  }
+  RawLaunch raw(launch, prepared->kernels->kernels[launch.kernel_index], pointers, bed->stream.get());
   measure(state, [&raw] { raw(); });
 }
 
