@@ -1,6 +1,7 @@
 #include "base/expression.h"
 
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 
 #include <muParser.h>
@@ -127,11 +128,22 @@ double* define_as_one(const mu::char_type* name, void* ones) {
   return &static_cast<std::map<std::string, double>*>(ones)->emplace(name, 1.0).first->second;
 }
 
-// Parses and evaluates once with every name at 1, since parsing alone tolerates what evaluation does not.
-std::vector<std::string> used_symbols(const std::string& text) {
-  // A manifest has a hundred expressions, and setting a parser up costs more than parsing one.
+bool is_name(const std::string& text) {
+  return !text.empty() && (text.front() < '0' || text.front() > '9') &&
+         std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; });
+}
+
+// A manifest has a hundred expressions, and setting a parser up costs more than parsing one. Without variables.
+IntegerParser& shared_parser() {
   static thread_local IntegerParser parser;
   parser.ClearVar();
+  return parser;
+}
+
+// Parses and evaluates once with every name at 1, since parsing alone tolerates what evaluation does not.
+std::vector<std::string> used_symbols(const std::string& text) {
+  if (is_name(text)) return {text};
+  IntegerParser& parser = shared_parser();
   std::map<std::string, double> ones;
   try {
     parser.SetVarFactory(&define_as_one, &ones);
@@ -182,7 +194,8 @@ std::int64_t Expression::evaluate(const Scope& scope) const {
   if (text_.size() <= kPlainDigits && text_.find_first_not_of("0123456789") == std::string::npos) {
     return std::stoll(text_);
   }
-  Scope local;
+  std::vector<double> values;
+  values.reserve(symbols_.size());
   for (const std::string& name : symbols_) {
     const auto value = scope.find(name);
     if (!value) {
@@ -191,9 +204,17 @@ std::int64_t Expression::evaluate(const Scope& scope) const {
       throw Error(ErrorCode::invalid_expression,
                   "expression '" + text_ + "': unknown symbol '" + name + "'" + did_you_mean(name, known));
     }
-    local.set(name, *value);
+    if (name == text_) return *value;
+    values.push_back(static_cast<double>(*value));
   }
-  return Evaluator(*this, local)();
+  try {
+    IntegerParser& parser = shared_parser();
+    for (std::size_t i = 0; i < values.size(); ++i) parser.DefineVar(symbols_[i], &values[i]);
+    parser.SetExpr(text_);
+    return static_cast<std::int64_t>(parser.Eval());
+  } catch (const mu::ParserError& error) {
+    rethrow(text_, error);
+  }
 }
 
 struct Evaluator::Parser {

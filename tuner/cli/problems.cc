@@ -32,6 +32,20 @@ bool has_default(const OpSpec& op, const Problem& problem, const std::string& fi
   }
 }
 
+// Whether every dim that has a default is at it, which most problems are: completing one once is cheaper than once a
+// dim.
+bool all_at_default(const OpSpec& op, const Problem& problem) {
+  Problem bare = problem;
+  for (const DimSpec& dim : op.dims) {
+    if (dim.fallback) bare.dims.erase(dim.name);
+  }
+  try {
+    return complete(op, std::move(bare)) == problem;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
 }  // namespace
 
 Problem problem_from_flags(const TemplateSet& templates, const std::string& op, const std::string& fields) {
@@ -63,10 +77,11 @@ std::string short_text(const OpSpec& op, const ProblemRange& range) {
 
 std::string short_text(const OpSpec& op, const Problem& problem) {
   std::string text;
+  const bool plain = all_at_default(op, problem);
   for (const DimSpec& dim : op.dims) {
     const auto found = problem.dims.find(dim.name);
     if (found == problem.dims.end()) continue;
-    if (dim.fallback && has_default(op, problem, dim.name)) continue;
+    if (dim.fallback && (plain || has_default(op, problem, dim.name))) continue;
     append(text, dim.name, std::to_string(found->second));
   }
   const auto& dtypes = problem.dtypes;
