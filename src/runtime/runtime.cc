@@ -1,31 +1,60 @@
 #include "kiln/runtime.h"
 
-#include <shared_mutex>
-#include <unordered_map>
+#include <cmath>
+#include <initializer_list>
 
 #include "jit/nvrtc.h"
 #include "kiln/error.h"
 #include "runtime/gemm_canonical.h"
 #include "runtime/operation_impl.h"
+#include "runtime/remembered.h"
 
 namespace kiln {
 namespace {
 
+std::size_t hash_of(std::initializer_list<std::int64_t> values) noexcept {
+  std::size_t hash = 1469598103934665603ULL;
+  for (const std::int64_t value : values) hash = (hash ^ static_cast<std::uint64_t>(value)) * 1099511628211ULL;
+  return hash;
+}
+
+// Small values side by side in one.
+std::int64_t packed(std::initializer_list<int> values) noexcept {
+  std::uint64_t result = 0;
+  for (const int value : values) result = result << 9 ^ static_cast<std::uint64_t>(value);
+  return static_cast<std::int64_t>(result);
+}
+
 struct GemmHash {
   std::size_t operator()(const Gemm& g) const noexcept {
-    std::size_t hash = 1469598103934665603ULL;
-    const auto mix = [&hash](std::uint64_t value) { hash = (hash ^ value) * 1099511628211ULL; };
-    for (const std::int64_t v :
-         {g.m.value, g.n, g.k, g.lda, g.ldb, g.ldd, g.ldc, g.batch, g.stride_a, g.stride_b, g.stride_d, g.stride_c}) {
-      mix(static_cast<std::uint64_t>(v));
-    }
-    mix(static_cast<std::uint64_t>(g.a) | static_cast<std::uint64_t>(g.b) << 8 | static_cast<std::uint64_t>(g.d) << 16);
-    mix(static_cast<std::uint64_t>(g.a_layout) | static_cast<std::uint64_t>(g.b_layout) << 1 |
-        static_cast<std::uint64_t>(g.d_layout) << 2 | static_cast<std::uint64_t>(g.m.is_bound) << 3 |
-        static_cast<std::uint64_t>(g.alignment) << 4);
-    mix(static_cast<std::uint64_t>(g.addend) | static_cast<std::uint64_t>(g.bias) << 2 |
-        static_cast<std::uint64_t>(g.activation) << 4 | static_cast<std::uint64_t>(g.c.value_or(g.d)) << 8);
-    return hash;
+    return hash_of(
+        {g.m.value, g.n, g.k, g.lda, g.ldb, g.ldd, g.ldc, g.batch, g.stride_a, g.stride_b, g.stride_d, g.stride_c,
+         packed({static_cast<int>(g.a), static_cast<int>(g.b), static_cast<int>(g.d), static_cast<int>(g.a_layout),
+                 static_cast<int>(g.b_layout), static_cast<int>(g.d_layout), static_cast<int>(g.m.is_bound)}),
+         packed({static_cast<int>(g.addend), static_cast<int>(g.bias), static_cast<int>(g.activation),
+                 static_cast<int>(g.c.value_or(g.d))}),
+         g.alignment});
+  }
+};
+
+// What a kernel is prepared for: the scale and the value of the cap are arguments of the launch. A cap that is none
+// stays, to be refused when preparing.
+Attention without_scalars(Attention attention) {
+  attention.scale.reset();
+  if (attention.softcap > 0 && std::isfinite(attention.softcap)) attention.softcap = 1.0F;
+  return attention;
+}
+
+struct AttentionHash {
+  std::size_t operator()(const Attention& a) const noexcept {
+    const auto strides = [](const Strides& s) {
+      return static_cast<std::int64_t>(hash_of({s.token.value_or(-1), s.head.value_or(-1), s.batch.value_or(-1)}));
+    };
+    return hash_of({a.batch, a.heads, a.kv_heads.value_or(-1), a.s_q, a.s_k.value_or(-1), a.d, a.d_v.value_or(-1),
+                    packed({static_cast<int>(a.dtype), a.o ? static_cast<int>(*a.o) : -1, static_cast<int>(a.mask),
+                            static_cast<int>(a.softcap > 0), static_cast<int>(a.lse)}),
+                    a.window, a.alignment, strides(a.q_strides), strides(a.k_strides), strides(a.v_strides),
+                    strides(a.o_strides)});
   }
 };
 
@@ -40,8 +69,8 @@ const std::string& Kernel::op() const { return impl_->kernel_template->manifest.
 
 struct Runtime::Impl {
   std::shared_ptr<RuntimeCore> core;
-  std::shared_mutex remembered_mutex;
-  std::unordered_map<Gemm, GemmOperation, GemmHash> remembered;
+  Remembered<Gemm, GemmOperation, GemmHash> gemms;
+  Remembered<Attention, Operation, AttentionHash> attentions;
 
   std::shared_ptr<Operation::Impl> start(const Problem& problem, const std::string& only_template) const {
     auto operation = std::make_shared<Operation::Impl>();
@@ -83,6 +112,10 @@ GemmOperation Runtime::prepare(const Gemm& gemm) {
                        form.swapped, gemm.addend != Addend::d);
 }
 
+AttentionOperation Runtime::prepare(const Attention& attention) {
+  return AttentionOperation(prepare(to_problem(attention)), attention);
+}
+
 Operation Runtime::prepare(const Problem& problem) { return Operation(impl_->fixed(problem, "")); }
 
 Operation Runtime::prepare(const Problem& problem, const std::string& dynamic_dim) {
@@ -100,20 +133,20 @@ void Runtime::gemm(Stream stream, const Gemm& gemm, const void* a, const void* b
 }
 
 void Runtime::gemm(Stream stream, const Gemm& gemm, const GemmCall& call) {
-  {
-    const std::shared_lock lock(impl_->remembered_mutex);
-    if (const auto it = impl_->remembered.find(gemm); it != impl_->remembered.end()) {
-      return it->second(stream, call);
-    }
-  }
-  refuse_in_capture(stream, "preparing a GEMM met for the first time");
-  // Prepared outside the lock: a compile must not hold up calls for other problems.
-  GemmOperation operation = prepare(gemm);
-  {
-    const std::unique_lock lock(impl_->remembered_mutex);
-    impl_->remembered.emplace(gemm, operation);
-  }
+  const GemmOperation& operation = impl_->gemms.get(gemm, [&] {
+    refuse_in_capture(stream, "preparing a GEMM met for the first time");
+    return prepare(gemm);
+  });
   operation(stream, call);
+}
+
+void Runtime::attention(Stream stream, const Attention& attention, const void* q, const void* k, const void* v, void* o,
+                        float* lse) {
+  const Operation& operation = impl_->attentions.get(without_scalars(attention), [&] {
+    refuse_in_capture(stream, "preparing an attention met for the first time");
+    return prepare(to_problem(attention));
+  });
+  AttentionOperation(operation, attention)(stream, q, k, v, o, lse);
 }
 
 Kernel Runtime::load(const std::filesystem::path& manifest) {

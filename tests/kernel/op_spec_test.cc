@@ -365,5 +365,63 @@ TEST(GemmOp, OverlappingMatricesOfDAreRefused) {
               AllOf(HasSubstr("must not overlap"), HasSubstr("stride_d=63")));
 }
 
+class AttentionOp : public testing::Test {
+ protected:
+  Problem problem(const std::string& text) { return problem_from_text(*op, parse_problem_text("attention", text)); }
+  std::int64_t elements(const std::string& operand, const Problem& of) {
+    Scope scope;
+    bind_problem(*op, of, scope);
+    return op->find_operand(operand)->elements.evaluate(scope);
+  }
+  std::int64_t flops_of(const std::string& text) { return flops(*op, problem(text)); }
+
+  std::shared_ptr<const OpSpec> op = TemplateSet().find_op("attention");
+};
+
+TEST_F(AttentionOp, SpansReachFromTheFirstElementToTheLast) {
+  const Problem packed = problem("b=2,h=6,h_kv=3,s_q=5,s_k=7,d=64,d_v=32,dtype=bf16,lse=stored");
+  EXPECT_EQ(elements("q", packed), 2 * 5 * 6 * 64);
+  EXPECT_EQ(elements("k", packed), 2 * 7 * 3 * 64);
+  EXPECT_EQ(elements("v", packed), 2 * 7 * 3 * 32);
+  EXPECT_EQ(elements("o", packed), 2 * 5 * 6 * 32);
+  EXPECT_EQ(elements("lse", packed), 2 * 5 * 6);
+  const Problem strided =
+      problem("b=2,h=6,h_kv=3,s_q=5,s_k=7,d=64,q_row=1000,k_head=0,o_row=400,o_batch=2500,dtype=f16");
+  EXPECT_EQ(elements("q", strided), 5000 + 4 * 1000 + 5 * 64 + 64);
+  EXPECT_EQ(elements("k", strided), 7 * 192 + 6 * 192 + 64);
+  EXPECT_EQ(elements("o", strided), 2500 + 4 * 400 + 5 * 64 + 64);
+  EXPECT_EQ(elements("lse", strided), 0) << "no log-sum-exp was asked for";
+}
+
+TEST_F(AttentionOp, NothingIsTouchedWhereNothingIs) {
+  for (const char* empty :
+       {"b=0,h=4,s_q=8,s_k=8", "b=2,h=0,s_q=8,s_k=8", "b=2,h=4,s_q=0,s_k=8", "b=2,h=4,s_q=8,s_k=0"}) {
+    const Problem p = problem(std::string(empty) + ",d=64,dtype=bf16,lse=stored");
+    const bool no_queries = std::string_view(empty).find("s_k=0") == std::string_view::npos;
+    EXPECT_EQ(elements("o", p) == 0, no_queries) << empty;
+    EXPECT_EQ(elements("q", p) == 0, no_queries) << empty;
+    EXPECT_EQ(elements("lse", p) == 0, no_queries) << empty;
+    EXPECT_EQ(elements("k", p) == 0, std::string_view(empty).find("s_q=0") == std::string_view::npos) << empty;
+    EXPECT_EQ(flops(*op, p), 0) << empty;
+  }
+}
+
+TEST_F(AttentionOp, FlopsCountTheKeysThatAreSeen) {
+  const std::string shape = "b=2,h=3,d=64,d_v=32,dtype=bf16";
+  const std::int64_t pair = 2 * 2 * 3 * (64 + 32);  // of a query and a key it sees, in all sequences and heads
+  EXPECT_EQ(flops_of(shape + ",s_q=100,s_k=200"), pair * 100 * 200);
+  EXPECT_EQ(flops_of(shape + ",s_q=100,mask=causal"), pair * 100 * 100 / 2);
+  EXPECT_EQ(flops_of(shape + ",s_q=100,s_k=300,mask=causal"), pair * (100 * 300 - 100 * 100 / 2));
+  EXPECT_EQ(flops_of(shape + ",s_q=300,s_k=100,mask=causal"), pair * 100 * 100 / 2) << "200 queries see no key";
+  EXPECT_EQ(flops_of(shape + ",s_q=100,s_k=300,mask=window,w=9"), pair * 100 * 10);
+  EXPECT_EQ(flops_of(shape + ",s_q=300,s_k=100,mask=window,w=0"), pair * 100);
+  EXPECT_EQ(flops_of(shape + ",s_q=100,s_k=300,mask=window,w=1000000"), pair * 100 * 300);
+}
+
+TEST_F(AttentionOp, BytesAreOfWhatIsReadAndWrittenOnce) {
+  EXPECT_EQ(bytes(*op, problem("b=2,h=6,h_kv=3,s_q=5,s_k=7,d=64,d_v=32,dtype=bf16,o=f32,lse=stored")),
+            2 * (5 * 6 * (64 * 2 + 32 * 4) + 7 * 3 * (64 + 32) * 2 + 6 * 5 * 4));
+}
+
 }  // namespace
 }  // namespace kiln

@@ -6,6 +6,7 @@
 //   gemm(stream, a, b, d);
 #pragma once
 
+#include "kiln/attention.h"
 #include "kiln/config.h"
 #include "kiln/dtype.h"
 #include "kiln/error.h"

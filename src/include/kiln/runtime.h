@@ -7,6 +7,7 @@
 #include <memory>
 #include <string>
 
+#include "kiln/attention.h"
 #include "kiln/gemm.h"
 #include "kiln/operation.h"
 #include "kiln/options.h"
@@ -38,6 +39,7 @@ class Runtime {
   // Finds the best known configuration, loads its kernels (compiling them where needed) and lays out the launch. With
   // m = up_to(…): for every m up to the bound. Throws Error{invalid_argument}, {unsupported}, {compile_failed}.
   GemmOperation prepare(const Gemm& gemm);
+  AttentionOperation prepare(const Attention& attention);
   // Any op: dims, dtypes, choices and alignments that are missing take the op's defaults.
   Operation prepare(const Problem& problem);
   // For every value of dim `dynamic_dim` from 0 (or its minimum) up to the one in `problem`. Only a non-stride dim that
@@ -50,6 +52,9 @@ class Runtime {
   void gemm(Stream stream, const Gemm& gemm, const void* a, const void* b, void* d, float alpha = 1.0F,
             float beta = 0.0F);
   void gemm(Stream stream, const Gemm& gemm, const GemmCall& call);
+  // One preparation serves every scale, and every softcap above 0.
+  void attention(Stream stream, const Attention& attention, const void* q, const void* k, const void* v, void* o,
+                 float* lse = nullptr);
 
   // Adds a template of the caller's own: a manifest file with its source beside it. Throws Error{invalid_manifest}.
   Kernel load(const std::filesystem::path& manifest);
