@@ -47,22 +47,6 @@ std::vector<Config> corners(const KernelTemplate& t, const std::vector<Config>& 
   return {chosen.begin(), chosen.end()};
 }
 
-using Choices = std::map<std::string, std::string>;
-
-// Each value of each choice of an epilogue at least once.
-const std::vector<Choices>& epilogues() {
-  static const std::vector<Choices> list{
-      {{"bias", "n"}, {"activation", "gelu"}},
-      {{"bias", "m"}, {"activation", "gelu_tanh"}, {"addend", "c"}},
-      {{"activation", "silu"}, {"addend", "residual"}},
-      {{"bias", "n"}, {"activation", "swiglu"}, {"addend", "residual"}},
-      {{"bias", "n"}, {"activation", "relu"}},
-      {{"activation", "swiglu"}},
-      {{"addend", "residual"}},
-  };
-  return list;
-}
-
 struct Compile {
   std::string what;
   std::future<jit::CompileOutcome> outcome;
@@ -86,17 +70,26 @@ std::string fault(const jit::CompileOutcome& outcome) {
   return text;
 }
 
-class CornerConfigs : public testing::TestWithParam<const char*> {};
+struct TemplateProblems {
+  const char* template_name;
+  std::vector<const char*> problems;  // whose corners are compiled, shared out among them
+  std::vector<const char*> variants;  // of which one corner each is enough, on few architectures
+};
+
+class CornerConfigs : public testing::TestWithParam<TemplateProblems> {};
 
 TEST_P(CornerConfigs, CompileWithoutSpillsForEveryArchitecture) {
   const TemplateSet templates;
-  const TemplatePtr t = templates.find(GetParam());
+  const TemplatePtr t = templates.find(GetParam().template_name);
   jit::CompilePool pool({.helper = KILN_COMPILE_HELPER});
   std::vector<Compile> compiles;
   std::set<std::string> seen;
   // A template of one architecture has fewer corners to share out.
   const std::size_t of_each = t->manifest.arch.front().ends_with('+') ? 4 : 1;
   std::size_t turn = 0;
+  const auto problem_of = [&t](const char* text) {
+    return problem_from_text(*t->op, parse_problem_text(t->op->name, text));
+  };
   const auto add = [&](const Problem& problem, const cuda::DeviceInfo& device, const Config& config) {
     if (!seen.insert(kernel_key(*t, problem, config, device, "any").digest()).second) return;
     compiles.push_back(
@@ -106,35 +99,23 @@ TEST_P(CornerConfigs, CompileWithoutSpillsForEveryArchitecture) {
   for (const cuda::DeviceInfo& device : devices()) {
     if (target_arch(*t, device).empty()) continue;
     const std::size_t before = compiles.size();
-    for (const DType dtype : t->op->dtypes.front().values) {
-      for (const auto& [a_layout, b_layout] : {std::pair{"row", "col"}, std::pair{"col", "row"}}) {
-        Problem problem{.op = "gemm",
-                        .dims = {{"M", 4096}, {"N", 4096}, {"K", 4096}},
-                        .dtypes = {{"a", dtype}},
-                        .choices = {{"a_layout", a_layout}, {"b_layout", b_layout}},
-                        .alignments = {}};
-        problem = complete(*t->op, problem);
-        if (!rejection(*t, problem, device).empty()) continue;
-        const Space space = enumerate(*t, problem, device);
-        ASSERT_FALSE(space.configs.empty());
-        std::vector<Config> configs = corners(*t, space.configs);
-        // Each dtype and layout gets its share of the corners, the default always.
-        std::vector<Config> share{t->manifest.fallback};
-        for (const Config& config : configs) {
-          if (++turn % of_each == 0) share.push_back(config);
-        }
-        for (const Config& config : share) add(problem, device, config);
+    for (const char* text : GetParam().problems) {
+      const Problem problem = problem_of(text);
+      if (!rejection(*t, problem, device).empty()) continue;
+      const Space space = enumerate(*t, problem, device);
+      ASSERT_FALSE(space.configs.empty());
+      std::vector<Config> configs = corners(*t, space.configs);
+      // Each problem gets its share of the corners, the default always.
+      std::vector<Config> share{t->manifest.fallback};
+      for (const Config& config : configs) {
+        if (++turn % of_each == 0) share.push_back(config);
       }
+      for (const Config& config : share) add(problem, device, config);
     }
     EXPECT_GT(compiles.size(), before) << "nothing compiled for cc " << device.cc();
-    if (device.cc() != 80 && device.cc() != 90) continue;  // an epilogue is the same everywhere
-    for (const Choices& choices : epilogues()) {
-      Problem problem{.op = "gemm",
-                      .dims = {{"M", 4096}, {"N", 4096}, {"K", 4096}},
-                      .dtypes = {{"a", bf16}},
-                      .choices = choices,
-                      .alignments = {}};
-      problem = complete(*t->op, problem);
+    if (device.cc() != 80 && device.cc() != 90) continue;  // a variant is the same everywhere
+    for (const char* text : GetParam().variants) {
+      const Problem problem = problem_of(text);
       ASSERT_EQ(rejection(*t, problem, device), "");
       // A different corner for each; a template of one architecture gets another.
       const std::vector<Config> configs = corners(*t, enumerate(*t, problem, device).configs);
@@ -149,8 +130,47 @@ TEST_P(CornerConfigs, CompileWithoutSpillsForEveryArchitecture) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Gemm, CornerConfigs, testing::Values("simt_gemm", "sm80_gemm", "sm90_gemm"),
-                         [](const auto& test) { return std::string(test.param); });
+const std::vector<const char*> kGemms{
+    "m=4096,n=4096,k=4096,dtype=bf16,a_layout=row,b_layout=col",
+    "m=4096,n=4096,k=4096,dtype=bf16,a_layout=col,b_layout=row",
+    "m=4096,n=4096,k=4096,dtype=f16,a_layout=row,b_layout=col",
+    "m=4096,n=4096,k=4096,dtype=f16,a_layout=col,b_layout=row",
+    "m=4096,n=4096,k=4096,dtype=tf32,a_layout=row,b_layout=col",
+    "m=4096,n=4096,k=4096,dtype=tf32,a_layout=col,b_layout=row",
+    "m=4096,n=4096,k=4096,dtype=f32,a_layout=row,b_layout=col",
+    "m=4096,n=4096,k=4096,dtype=f32,a_layout=col,b_layout=row",
+};
+// Each value of each choice of an epilogue at least once.
+const std::vector<const char*> kEpilogues{
+    "m=4096,n=4096,k=4096,dtype=bf16,bias=n,activation=gelu",
+    "m=4096,n=4096,k=4096,dtype=bf16,bias=m,activation=gelu_tanh,addend=c",
+    "m=4096,n=4096,k=4096,dtype=bf16,activation=silu,addend=residual",
+    "m=4096,n=4096,k=4096,dtype=bf16,bias=n,activation=swiglu,addend=residual",
+    "m=4096,n=4096,k=4096,dtype=bf16,bias=n,activation=relu",
+    "m=4096,n=4096,k=4096,dtype=bf16,activation=swiglu",
+    "m=4096,n=4096,k=4096,dtype=bf16,addend=residual",
+};
+const std::vector<const char*> kAttentions{
+    "h=16,s_q=4096,d=128,dtype=bf16,mask=causal",
+    "h=16,s_q=4096,d=64,dtype=f16",
+    "h=16,s_q=4096,d=256,dtype=bf16,mask=causal,lse=stored",
+    "h=16,s_q=4096,d=192,d_v=128,dtype=f16,mask=causal",
+    "h=16,s_q=4096,d=96,dtype=bf16,o=f32,mask=window,w=512",
+    "h=16,s_q=4096,d=128,dtype=f16,mask=window,w=512,softcap=tanh,lse=stored",
+};
+const std::vector<const char*> kUnalignedAttentions{
+    "h=16,s_q=4096,d=64,dtype=bf16,q_row=1025,mask=causal",
+    "h=16,s_q=4096,d=90,d_v=250,dtype=f16,softcap=tanh",
+    "h=16,s_q=4096,d=100,dtype=bf16,mask=window,w=512",
+};
+
+INSTANTIATE_TEST_SUITE_P(Templates, CornerConfigs,
+                         testing::Values(TemplateProblems{"simt_gemm", kGemms, kEpilogues},
+                                         TemplateProblems{"sm80_gemm", kGemms, kEpilogues},
+                                         TemplateProblems{"sm90_gemm", kGemms, kEpilogues},
+                                         TemplateProblems{"sm80_attention", kAttentions, kUnalignedAttentions},
+                                         TemplateProblems{"sm90_attention", kAttentions, {}}),
+                         [](const auto& test) { return std::string(test.param.template_name); });
 
 }  // namespace
 }  // namespace kiln
