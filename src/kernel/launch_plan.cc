@@ -235,7 +235,10 @@ class PlanBuilder {
       const int operand = operand_index(map.operand);
       auto& alignment = plan_.alignment[static_cast<std::size_t>(operand)];
       alignment = std::max(alignment, 16U);
-      launch.patches.push_back({Patch::Kind::map, operand, offset, 0, 8});
+      // Nothing is read through the map of an empty operand, whose pointer may be null: no address a map can hold.
+      if (plan_.touched[static_cast<std::size_t>(operand)]) {
+        launch.patches.push_back({Patch::Kind::map, operand, offset, 0, 8});
+      }
     } else {
       launch.patches.push_back({Patch::Kind::map_workspace, 0, offset, workspace_offset(map.workspace), 8});
     }

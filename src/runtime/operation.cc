@@ -68,9 +68,6 @@ bool aligned(const OpSpec& op, const LaunchPlan& plan, std::span<void* const> po
   return result;
 }
 
-// An operand that nothing touches may be null, but a tensor map needs an address to hold.
-constexpr CUdeviceptr kUntouchedAddress = 256;
-
 }  // namespace
 
 void Operation::Impl::call(Stream stream, const Prepared& prepared, std::span<void* const> pointers,
@@ -87,7 +84,7 @@ void Operation::Impl::launch(Stream stream, const Prepared& prepared, std::span<
   std::array<CUdeviceptr, kMaxOperands> addresses;
   std::array<ScalarValue, kMaxScalars> values;
   for (std::size_t i = 0; i < op->operands.size(); ++i) {
-    addresses[i] = prepared.plan.touched[i] ? reinterpret_cast<CUdeviceptr>(pointers[i]) : kUntouchedAddress;
+    addresses[i] = prepared.plan.touched[i] ? reinterpret_cast<CUdeviceptr>(pointers[i]) : 0;
   }
   for (std::size_t i = 0; i < op->scalars.size(); ++i) {
     values[i] = to_scalar(op->scalars[i].type, scalars.empty() ? op->scalars[i].fallback : scalars[i]);

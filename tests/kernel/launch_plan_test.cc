@@ -279,6 +279,14 @@ TEST_F(LaunchPlanTest, PointersNeedTheAlignmentThatWasPromised) {
   EXPECT_THAT(plan().alignment, ElementsAre(4U, 128U));
 }
 
+TEST_F(LaunchPlanTest, TheMapOfAnEmptyOperandTakesNoAddress) {
+  draft.tables = "[tensor_map.x]\noperand = \"x\"\ndims = [\"max(1, N)\"]\nbox = [8]\n";
+  draft.launch = "kernel = \"k\"\ngrid = 1\nblock = 1\nargs = [{ map = \"x\" }]";
+  EXPECT_EQ(launch().patches.size(), 1U);
+  problem = mix_problem(1000, 0);
+  EXPECT_THAT(launch().patches, IsEmpty());
+}
+
 TEST_F(LaunchPlanTest, ATensorMapNeeds16ByteAlignedPointers) {
   problem.alignments = {{"x", 4}, {"y", 128}};
   draft.tables =
