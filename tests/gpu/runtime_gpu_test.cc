@@ -1,7 +1,6 @@
 // The runtime as an application uses it, on a real GPU.
 #include <array>
 #include <cmath>
-#include <cstring>
 #include <filesystem>
 #include <functional>
 #include <random>
@@ -15,24 +14,12 @@
 #include "cuda/memory.h"
 #include "kiln/kiln.h"
 #include "tests/gpu/gpu_lab.h"
+#include "tests/gpu/host_bf16.h"
 
 namespace kiln {
 namespace {
 
 using testing::HasSubstr;
-
-std::uint16_t to_bf16(float value) {
-  std::uint32_t bits = 0;
-  std::memcpy(&bits, &value, sizeof(bits));
-  return static_cast<std::uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
-}
-
-float from_bf16(std::uint16_t value) {
-  const std::uint32_t bits = static_cast<std::uint32_t>(value) << 16;
-  float result = 0;
-  std::memcpy(&result, &bits, sizeof(result));
-  return result;
-}
 
 // A bf16 GEMM's operands on the device, and its truth on the host. A [m,k] and B [n,k] have K contiguous.
 class Operands {
