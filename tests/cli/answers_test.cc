@@ -59,6 +59,18 @@ TEST(Answers, TemplatesAreListedByOp) {
   EXPECT_THAT(names, testing::IsSupersetOf({"reference_gemm", "simt_gemm", "sm80_gemm", "sm90_gemm"}));
 }
 
+TEST(Answers, AProblemIsNamedByWhatIsNotTheDefault) {
+  const Machine machine;
+  const auto named = [&machine](const std::string& op, const std::string& problem) {
+    return parsed(machine.kiln({"query", "--gpu", "h200", "--op", op, "--problem", problem, "--json"}))["problem"];
+  };
+  EXPECT_EQ(named("gemm", "m=256,n=256,k=256,a=bf16"), "M=256,N=256,K=256,dtype=bf16");
+  EXPECT_EQ(named("gemm", "m=256,n=256,k=256,dtype=tf32"), "M=256,N=256,K=256,dtype=tf32");
+  EXPECT_EQ(named("gemm", "m=256,n=256,k=256,dtype=bf16,d=f32"), "M=256,N=256,K=256,dtype=bf16,d=f32");
+  EXPECT_EQ(named("attention", "b=1,h=8,s_q=256,d=64,dtype=bf16,mask=causal"),
+            "H=8,S_q=256,D=64,dtype=bf16,mask=causal");
+}
+
 TEST(Answers, ShowCountsTheSpaceBeforeAndAfterEachConstraint) {
   const Machine machine;
   const Json shown =

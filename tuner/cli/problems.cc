@@ -32,17 +32,38 @@ bool has_default(const OpSpec& op, const Problem& problem, const std::string& fi
   }
 }
 
-// Whether every dim that has a default is at it, which most problems are: completing one once is cheaper than once a
-// dim.
+// Whether every dim and dtype that has a default is at it, as in most problems: completing one once is cheaper than
+// once a name.
 bool all_at_default(const OpSpec& op, const Problem& problem) {
   Problem bare = problem;
   for (const DimSpec& dim : op.dims) {
     if (dim.fallback) bare.dims.erase(dim.name);
   }
+  for (const DTypeSpec& dtype : op.dtypes) {
+    if (dtype.fallback || !dtype.copy_of.empty()) bare.dtypes.erase(dtype.name);
+  }
   try {
     return complete(op, std::move(bare)) == problem;
   } catch (const Error&) {
     return false;
+  }
+}
+
+// `dtype` for those that must be given where they are alike, then what is not as the op has it by default.
+void append_dtypes(const OpSpec& op, const Problem& problem, bool plain, std::string& text) {
+  std::vector<std::string> needed;
+  for (const DTypeSpec& spec : op.dtypes) {
+    if (spec.copy_of.empty() && !spec.fallback && problem.dtypes.count(spec.name) != 0) needed.push_back(spec.name);
+  }
+  const auto text_of = [&problem](const std::string& name) { return std::string(to_string(problem.dtypes.at(name))); };
+  const bool alike = std::all_of(needed.begin(), needed.end(),
+                                 [&](const std::string& name) { return text_of(name) == text_of(needed.front()); });
+  if (alike && !needed.empty()) append(text, "dtype", text_of(needed.front()));
+  for (const DTypeSpec& spec : op.dtypes) {
+    if (problem.dtypes.count(spec.name) == 0) continue;
+    const bool is_needed = std::find(needed.begin(), needed.end(), spec.name) != needed.end();
+    if (is_needed ? alike : plain || has_default(op, problem, spec.name)) continue;
+    append(text, spec.name, text_of(spec.name));
   }
 }
 
@@ -84,14 +105,7 @@ std::string short_text(const OpSpec& op, const Problem& problem) {
     if (dim.fallback && (plain || has_default(op, problem, dim.name))) continue;
     append(text, dim.name, std::to_string(found->second));
   }
-  const auto& dtypes = problem.dtypes;
-  const bool alike = std::all_of(dtypes.begin(), dtypes.end(),
-                                 [&](const auto& dtype) { return dtype.second == dtypes.begin()->second; });
-  if (alike && !dtypes.empty()) {
-    append(text, "dtype", std::string(to_string(dtypes.begin()->second)));
-  } else {
-    for (const auto& [name, dtype] : dtypes) append(text, name, std::string(to_string(dtype)));
-  }
+  append_dtypes(op, problem, plain, text);
   for (const ChoiceSpec& choice : op.choices) {
     const auto found = problem.choices.find(choice.name);
     if (found != problem.choices.end() && found->second != choice.fallback) append(text, choice.name, found->second);
