@@ -3,11 +3,13 @@
 #
 #   portable/bench/gpu_round.sh OUT_DIR [PART…]
 #
-# Parts, in this order when none is named: devices tests sanitize tune bench overhead compile query; and study (eight
-# minutes of searching, then the cost models' scores), only when it is named. Each has a time limit
-# of its own and a log in OUT_DIR; a part that fails or cannot run says so at the end, and the exit status is then 1.
-# LIMIT_<PART> (seconds) changes a limit, SUITES the suites ("gemm_small gemm_llm"), BUDGET the tuning budget of each suite,
-# TESTS and SANITIZED the GoogleTest filters of the tests and of those that run under compute-sanitizer.
+# Parts, in this order when none is named: devices tests sanitize tune bench overhead compile query; and, only when named,
+# study (eight minutes of searching, then the cost models' scores) and torch (attention suites beside PyTorch's backends).
+# Each has a time limit of its own and a log in OUT_DIR; a part that fails or cannot run says so at the end, and the exit
+# status is then 1.
+# LIMIT_<PART> (seconds) changes a limit, SUITES the suites ("gemm_small gemm_llm"), PEERS what bench compares with (empty:
+# nothing), BUDGET the tuning budget of each suite, TESTS and SANITIZED the GoogleTest filters of the tests and of those
+# that run under compute-sanitizer.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -23,6 +25,7 @@ parts=("$@")
 ((${#parts[@]})) || parts=(devices tests sanitize tune bench overhead compile query)
 
 readonly suites=${SUITES:-gemm_small}
+readonly peers=${PEERS-cublaslt_default cublaslt_best}
 readonly budget=${BUDGET:-240s}
 readonly tests=${TESTS:-*}
 readonly sanitized=${SANITIZED:-*Small*}
@@ -132,9 +135,19 @@ study() {
 }
 
 bench_suites() {
+  local suite peer flags=() code=0
+  for peer in $peers; do flags+=(--peer "$peer"); done
+  for suite in $suites; do
+    "$here/bin/kiln" bench --suite "$here/bench/suites/$suite.toml" "${flags[@]}" \
+      --commit "$commit" --out "$out/$suite.json" || code=$?
+  done
+  return "$code"
+}
+
+torch_suites() {
   local suite code=0
   for suite in $suites; do
-    "$here/bin/kiln" bench --suite "$here/bench/suites/$suite.toml" --peer cublaslt_default --peer cublaslt_best \
+    python3 "$here/bench/peers/attention_torch.py" --kiln "$here/bin/kiln" --suite "$here/bench/suites/$suite.toml" \
       --commit "$commit" --out "$out/$suite.json" || code=$?
   done
   return "$code"
@@ -149,8 +162,8 @@ benchmark() {
 }
 
 # Functions, run under `timeout`, need a shell of their own.
-export here out suites budget tests sanitized commit
-export -f gpu_tests sanitize tune_suites bench_suites study benchmark
+export here out suites peers budget tests sanitized commit
+export -f gpu_tests sanitize tune_suites bench_suites study torch_suites benchmark
 in_shell() { printf '%s\n' bash -c 'set -uo pipefail; "$@"' bash "$@"; }
 call() {
   local part=$1 limit=$2 words
@@ -174,11 +187,12 @@ for part in "${parts[@]}"; do
     tune) call tune 560 tune_suites ;;
     bench) call bench 420 bench_suites ;;
     study) call study 590 study ;;
+    torch) call torch 580 torch_suites ;;
     overhead) call overhead 120 benchmark launch_overhead --benchmark_enable_random_interleaving=true ;;
     compile) call compile 240 benchmark compile_speed ;;
     query) call query 60 benchmark query_latency ;;
     *)
-      note "$part" UNKNOWN "parts are devices tests sanitize tune bench study overhead compile query"
+      note "$part" UNKNOWN "parts are devices tests sanitize tune bench study torch overhead compile query"
       failed=1
       ;;
   esac
@@ -187,6 +201,7 @@ done
 echo
 [[ -s $out/tune.log ]] && sed -n '/^problem/,$p' "$out/tune.log" | head -n 60
 [[ -s $out/bench.log ]] && tail -n 60 "$out/bench.log"
+[[ -s $out/torch.log ]] && tail -n 60 "$out/torch.log"
 [[ -s $out/overhead.log ]] && grep -E '_median|error' "$out/overhead.log"
 [[ -s $out/compile.log ]] && grep -E '^[A-Z][A-Za-z0-9]+/' "$out/compile.log"
 [[ -s $out/query.log ]] && grep -E '^(Query|Version)' "$out/query.log"

@@ -22,7 +22,11 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import tomllib
+
+try:
+    import tomllib
+except ModuleNotFoundError:  # before Python 3.11; pip brings the same code
+    from pip._vendor import tomli as tomllib
 
 PEERS = ("cudnn", "fa2")
 BATCH_US = 2000
