@@ -141,12 +141,10 @@ class CompileWorker {
 
  private:
   CompileOutcome exchange(const Json& request) {
-    // A process that died while it had nothing to do is not this request's fault: one fresh process may try.
-    if (process_ && !process_->channel().send(request)) process_.reset();
-    if (!process_) {
-      start();
-      if (!process_->channel().send(request)) throw Error(ErrorCode::io, end_of_process());
-    }
+    // That a process died while it had nothing to do is not this request's fault, and may show only after the request
+    // was sent: a fresh process may try once more.
+    bool may_retry = process_ && process_->channel().send(request);
+    if (!may_retry) send_to_fresh(request);
     Json answer;
     const auto deadline = Clock::now() + options_.deadline;
     while (true) {
@@ -159,12 +157,21 @@ class CompileWorker {
         case Channel::Status::message:
           return outcome_from_json(answer);
         case Channel::Status::closed:
-          throw Error(ErrorCode::io, end_of_process());
+          if (!may_retry) throw Error(ErrorCode::io, end_of_process());
+          may_retry = false;
+          send_to_fresh(request);
+          break;
         case Channel::Status::timeout:
           break;
       }
       if (queue_.stopping()) throw Error(ErrorCode::interrupted, kCancelled);
     }
+  }
+
+  void send_to_fresh(const Json& request) {
+    process_.reset();
+    start();
+    if (!process_->channel().send(request)) throw Error(ErrorCode::io, end_of_process());
   }
 
   void start() {
