@@ -20,6 +20,7 @@
 #include "ptx/tma.cuh"
 #include "ptx/wgmma.cuh"
 #include "tile/attention_problem.cuh"
+#include "tile/logits.cuh"
 #include "tile/pipeline.cuh"
 #include "tile/quad_transpose.cuh"
 #include "tile/softmax.cuh"
@@ -89,11 +90,11 @@ struct Sm90AttentionTile {
 
 // First and one past the last key that a query sees.
 template <class C>
-__device__ __forceinline__ int32_t sm90_attention_first_key(const Sm90AttentionArgs& args, int32_t query) {
+__device__ __forceinline__ int32_t first_key(const Sm90AttentionArgs& args, int32_t query) {
   return C::mask_is_window ? query + args.keys - args.queries - args.window : 0;
 }
 template <class C>
-__device__ __forceinline__ int32_t sm90_attention_end_key(const Sm90AttentionArgs& args, int32_t query) {
+__device__ __forceinline__ int32_t end_key(const Sm90AttentionArgs& args, int32_t query) {
   return C::mask_is_none ? args.keys : min(args.keys, query + args.keys - args.queries + 1);
 }
 
@@ -121,9 +122,9 @@ __device__ __forceinline__ Sm90AttentionTile sm90_attention_tile(const Sm90Atten
   tile.head = head - tile.batch * args.heads;
   tile.first_query = (C::mask_is_none ? m : args.tiles_m - 1 - m) * Config::kBM;
   const int32_t last_query = min(tile.first_query + Config::kBM, args.queries) - 1;
-  const int32_t end = max(0, sm90_attention_end_key<C>(args, last_query));
+  const int32_t end = max(0, end_key<C>(args, last_query));
   tile.block_end = (end + Config::kBN - 1) / Config::kBN;
-  tile.block_begin = max(0, sm90_attention_first_key<C>(args, tile.first_query)) / Config::kBN;
+  tile.block_begin = max(0, first_key<C>(args, tile.first_query)) / Config::kBN;
   return tile;
 }
 
@@ -190,47 +191,6 @@ __device__ __forceinline__ void sm90_attention_produce(const TensorMap& map_q, c
     }
   }
   load_late_v();
-}
-
-// Logits as the softmax takes them: to be multiplied by `factor` they are exponents of two. A factor of scale · log2(e)
-// needs a scale above 0 and no cap, or else the largest product would not be the largest logit.
-template <class C, int Count>
-__device__ __forceinline__ void sm90_attention_scale(float (&logits)[Count], const Sm90AttentionArgs& args) {
-  if constexpr (C::softcap_is_tanh) {
-    const float inner = args.scale / args.cap * 2.0f * tile::kLog2E;
-#pragma unroll
-    for (int i = 0; i < Count; ++i) {
-      // cap · tanh(x) = cap - 2 · cap / (1 + exp(2 x)), for x the logit over the cap.
-      logits[i] = fmaf(-2.0f * args.cap, ptx::rcp_approx(1.0f + ptx::ex2_approx(logits[i] * inner)), args.cap);
-    }
-  } else {
-    if (!(args.scale > 0.0f)) {
-#pragma unroll
-      for (int i = 0; i < Count; ++i) logits[i] *= args.scale;
-    }
-  }
-}
-
-// Takes the keys that its query does not see out of the thread's part of a block of logits.
-template <class C, int Count>
-__device__ __forceinline__ void sm90_attention_mask(float (&logits)[Count], const Sm90AttentionArgs& args,
-                                                    int32_t first_query, int32_t first_key) {
-  const int32_t lane = threadIdx.x % 32;
-  const int32_t query = first_query + threadIdx.x % 128 / 32 * 16 + lane / 4;
-  const int32_t key = first_key + lane % 4 * 2;
-#pragma unroll
-  for (int half = 0; half < 2; ++half) {
-    const int32_t begin = sm90_attention_first_key<C>(args, query + half * 8) - key;
-    const int32_t end = sm90_attention_end_key<C>(args, query + half * 8) - key;
-#pragma unroll
-    for (int j = 0; j < Count / 4; ++j) {
-#pragma unroll
-      for (int i = 0; i < 2; ++i) {
-        const int32_t at = j * 8 + i;
-        if (at >= end || (C::mask_is_window && at < begin)) logits[j * 4 + half * 2 + i] = tile::minus_infinity();
-      }
-    }
-  }
 }
 
 // Stores the warpgroup's rows of O, of which `rows` exist, from registers: 16 bytes a thread, or two fp32.
@@ -309,7 +269,7 @@ struct Sm90AttentionConsumer {
         o_pointer(o),
         lse(lse),
         warpgroup(warpgroup),
-        plain(!C::softcap_is_tanh && args.scale > 0.0f),
+        plain(tile::softmax_scales<C>(args)),
         k_barriers{shared + Storage::kBarriersK},
         v_barriers{shared + Storage::kBarriersV},
         q_barriers{shared + Storage::kBarriersQ},
@@ -389,12 +349,13 @@ struct Sm90AttentionConsumer {
   // Logits become weights.
   __device__ __forceinline__ void weigh(float (&s)[kBN / 2], tile::RunningSoftmax& softmax, float (&scale)[2],
                                         const Sm90AttentionTile& tile, int32_t block) const {
-    sm90_attention_scale<C>(s, args);
+    tile::scale_logits<C>(s, args);
     const int32_t first = block * kBN;
     const int32_t query = first_query(tile);
-    if (first + kBN > sm90_attention_end_key<C>(args, query) ||
-        (C::mask_is_window && first < sm90_attention_first_key<C>(args, query + Config::kRows - 1))) {
-      sm90_attention_mask<C>(s, args, query, first);
+    if (first + kBN > end_key<C>(args, query) ||
+        (C::mask_is_window && first < first_key<C>(args, query + Config::kRows - 1))) {
+      const int32_t lane = threadIdx.x % 32;
+      tile::mask_logits<C>(s, args, query + threadIdx.x % 128 / 32 * 16 + lane / 4, first + lane % 4 * 2);
     }
     softmax.update(s, plain ? args.scale * tile::kLog2E : tile::kLog2E, scale);
   }

@@ -1,5 +1,6 @@
 // Between Q Kᵀ and the softmax: logits as they lie in the accumulators of mma and wgmma, where each thread holds, of
-// every 8 keys, 2 neighbours for each of two queries that are eight apart.
+// every 8 keys, 2 neighbours for each of two queries that are eight apart. `Problem` has `scale` and `cap`, and a
+// first_key and an end_key of its own.
 #pragma once
 
 #include "ptx/math.cuh"
@@ -11,12 +12,12 @@ namespace kiln::tile {
 
 // Turns products into logits, to be multiplied by a factor that makes them exponents of two. That is scale · log2(e),
 // and nothing is done here, where it leaves the largest product the largest logit (`softmax_scales`); else log2(e).
-template <class C>
-__device__ __forceinline__ bool softmax_scales(const AttentionProblem& p) {
+template <class C, class Problem>
+__device__ __forceinline__ bool softmax_scales(const Problem& p) {
   return !C::softcap_is_tanh && p.scale > 0.0f;
 }
-template <class C, int Count>
-__device__ __forceinline__ void scale_logits(float (&logits)[Count], const AttentionProblem& p) {
+template <class C, int Count, class Problem>
+__device__ __forceinline__ void scale_logits(float (&logits)[Count], const Problem& p) {
   if constexpr (C::softcap_is_tanh) {
     const float inner = p.scale / p.cap * 2.0f * kLog2E;
 #pragma unroll
@@ -34,9 +35,8 @@ __device__ __forceinline__ void scale_logits(float (&logits)[Count], const Atten
 
 // Takes the keys that its two queries, `query` and eight behind it, do not see out of the thread's logits, whose first
 // is of `key`.
-template <class C, int Count>
-__device__ __forceinline__ void mask_logits(float (&logits)[Count], const AttentionProblem& p, int32_t query,
-                                            int32_t key) {
+template <class C, int Count, class Problem>
+__device__ __forceinline__ void mask_logits(float (&logits)[Count], const Problem& p, int32_t query, int32_t key) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int32_t begin = first_key<C>(p, query + half * 8) - key;
