@@ -1,12 +1,12 @@
 // Dependencies point one way, templates ← src ← cache ← tuner, and public headers leak no third-party type.
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <array>
 #include <fstream>
-#include <map>
-#include <regex>
-#include <set>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "tests/cli/run_kiln.h"
@@ -32,13 +32,28 @@ struct Include {
   std::string name;
   bool quoted = false;
 };
+
+// What `line` includes, when it is such a directive.
+std::optional<Include> include_in(std::string_view line) {
+  const auto take = [&line](std::string_view word) {
+    line.remove_prefix(std::min(line.find_first_not_of(" \t"), line.size()));
+    if (!line.starts_with(word)) return false;
+    line.remove_prefix(word.size());
+    return true;
+  };
+  if (!take("#") || !take("include")) return std::nullopt;
+  const bool quoted = take("\"");
+  if (!quoted && !take("<")) return std::nullopt;
+  const std::size_t end = line.find(quoted ? '"' : '>');
+  if (end == std::string_view::npos) return std::nullopt;
+  return Include{std::string(line.substr(0, end)), quoted};
+}
+
 std::vector<Include> includes_of(const fs::path& file) {
-  static const std::regex kInclude(R"(^\s*#\s*include\s*(["<])([^">]+)[">])");
   std::vector<Include> includes;
   std::ifstream stream(file);
   for (std::string line; std::getline(stream, line);) {
-    std::smatch match;
-    if (std::regex_search(line, match, kInclude)) includes.push_back({match[2], match[1] == "\""});
+    if (auto include = include_in(line)) includes.push_back(std::move(*include));
   }
   return includes;
 }
