@@ -10,6 +10,7 @@
 #include <string>
 #include <thread>
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 #include "base/process.h"
@@ -34,19 +35,25 @@ int echo() {
   return 0;
 }
 
+// Takes 64 MiB for good. The kernel touches the pages, not this process, whose every write a sanitizer would count.
+void grow() {
+  void* pages =
+      mmap(nullptr, std::size_t{64} << 20, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  if (pages == MAP_FAILED) std::abort();
+}
+
 // The source is the order: "crash", "hang", "exit", "garbage", "grow" (takes 64 MiB for good), "nap". Whatever it is,
 // an answer carries this process's id as its log.
 int fake_compiler() {
   kiln::die_with_parent(kiln::kChannelFd);
   Channel channel(kiln::kChannelFd);
   Json message;
-  std::string hoard;
   while (channel.receive(&message, kForEver) == Channel::Status::message) {
     const std::string order = kiln::jit::request_from_json(message).source;
     if (order == "crash") raise(SIGKILL);
     if (order == "hang") wait_for_ever();
     if (order == "exit") return 3;
-    if (order == "grow") hoard.append(std::size_t{64} << 20, 'x');
+    if (order == "grow") grow();
     if (order == "nap") std::this_thread::sleep_for(std::chrono::milliseconds(50));
     if (order == "garbage") {
       channel.send(Json("not an outcome"));
