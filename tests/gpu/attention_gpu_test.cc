@@ -16,6 +16,7 @@
 #include "tests/gpu/gpu_lab.h"
 #include "tests/gpu/host_bf16.h"
 #include "tests/gpu/random_cases.h"
+#include "tests/gpu/runtime_fixture.h"
 #include "tuner/measure/loaded_kernel.h"
 
 namespace kiln::tuner {
@@ -124,31 +125,18 @@ class ProblemDraw {
   std::vector<Kind> kinds_;
 };
 
-struct TemplateAndDType {
-  const char* template_name;
-  DType dtype;
-};
-
 class RandomAttentionGpuTest : public GpuTest, public testing::WithParamInterface<TemplateAndDType> {};
 
 TEST_P(RandomAttentionGpuTest, SmallRandomProblemsComeOutAsTheReferenceSays) {
-  const TemplateSet templates;
-  const MeasuringDevice device(cuda::list_devices().at(0).uuid);
-  const TemplatePtr t = templates.find(GetParam().template_name);
-  if (target_arch(*t, device.info()).empty()) GTEST_SKIP() << t->manifest.name << " does not run on this GPU";
-  Random random(20261202);
-  ProblemDraw draw(*t, GetParam().dtype, random);
-  const auto cases = draw_cases(*t, device.info(), random, 3, [&draw] { return draw.next(); });
-  expect_what_the_reference_says(templates, *t, device, cases);
+  check_random_problems<ProblemDraw>(GetParam(), 20261202, 3);
 }
 
-INSTANTIATE_TEST_SUITE_P(
-    Attention, RandomAttentionGpuTest,
-    testing::Values(TemplateAndDType{"sm80_attention", bf16}, TemplateAndDType{"sm80_attention", f16},
-                    TemplateAndDType{"sm90_attention", bf16}, TemplateAndDType{"sm90_attention", f16}),
-    [](const auto& test) {
-      return std::string(test.param.template_name) + "_" + std::string(to_string(test.param.dtype));
-    });
+INSTANTIATE_TEST_SUITE_P(Attention, RandomAttentionGpuTest,
+                         testing::Values(TemplateAndDType{"sm80_attention", bf16},
+                                         TemplateAndDType{"sm80_attention", f16},
+                                         TemplateAndDType{"sm90_attention", bf16},
+                                         TemplateAndDType{"sm90_attention", f16}),
+                         instance_name);
 
 // ---- Known answers ----
 
@@ -370,28 +358,7 @@ INSTANTIATE_TEST_SUITE_P(Attention, AttentionTemplateGpuTest,
 
 // ---- The typed op ----
 
-class TypedAttentionGpuTest : public GpuTest {
- protected:
-  void SetUp() override {
-    GpuTest::SetUp();
-    if (IsSkipped()) return;
-    context_ = std::make_unique<cuda::PrimaryContext>(0);
-    scope_ = std::make_unique<cuda::ContextScope>(context_->get());
-    runtime_ = std::make_unique<Runtime>(RuntimeOptions{});
-    stream_ = cuda::make_stream();
-  }
-  void TearDown() override {
-    stream_.reset();
-    runtime_.reset();
-    scope_.reset();
-    context_.reset();
-  }
-
-  std::unique_ptr<cuda::PrimaryContext> context_;
-  std::unique_ptr<cuda::ContextScope> scope_;
-  std::unique_ptr<Runtime> runtime_;
-  cuda::UniqueStream stream_;
-};
+class TypedAttentionGpuTest : public RuntimeFixture {};
 
 // bf16 queries, keys and values of one tensor [batch, tokens, heads + 2 · kv_heads, d], O packed; the truth on the
 // host.

@@ -11,6 +11,9 @@
 #include <string>
 #include <vector>
 
+#include <gtest/gtest.h>
+
+#include "cuda/device.h"
 #include "kernel/template_set.h"
 #include "runtime/memory_store.h"
 #include "tuner/kernel_builder.h"
@@ -65,5 +68,27 @@ class CaseBuilder {
 // Every output of every case against the template's reference; prints the worst relative error.
 void expect_what_the_reference_says(const TemplateSet& templates, const KernelTemplate& t,
                                     const MeasuringDevice& device, const std::vector<Case>& cases);
+
+// A parameter of tests that run for each template and dtype, and the name of its instance.
+struct TemplateAndDType {
+  const char* template_name;
+  DType dtype;
+};
+inline std::string instance_name(const testing::TestParamInfo<TemplateAndDType>& test) {
+  return std::string(test.param.template_name) + "_" + std::string(to_string(test.param.dtype));
+}
+
+// The body of such a test: problems that a Draw(template, dtype, random) makes with next(), against the reference.
+template <class Draw>
+void check_random_problems(const TemplateAndDType& param, std::uint64_t seed, std::size_t configs_per_kind) {
+  const TemplateSet templates;
+  const MeasuringDevice device(cuda::list_devices().at(0).uuid);
+  const TemplatePtr t = templates.find(param.template_name);
+  if (target_arch(*t, device.info()).empty()) GTEST_SKIP() << t->manifest.name << " does not run on this GPU";
+  Random random(seed);
+  Draw draw(*t, param.dtype, random);
+  const auto cases = draw_cases(*t, device.info(), random, configs_per_kind, [&draw] { return draw.next(); });
+  expect_what_the_reference_says(templates, *t, device, cases);
+}
 
 }  // namespace kiln::tuner

@@ -13,8 +13,8 @@
 #include "cuda/driver.h"
 #include "cuda/memory.h"
 #include "kiln/kiln.h"
-#include "tests/gpu/gpu_lab.h"
 #include "tests/gpu/host_bf16.h"
+#include "tests/gpu/runtime_fixture.h"
 
 namespace kiln {
 namespace {
@@ -94,28 +94,9 @@ class Operands {
   cuda::DeviceBuffer a_device_, b_device_, d_device_;
 };
 
-class RuntimeGpuTest : public tuner::GpuTest {
+class RuntimeGpuTest : public tuner::RuntimeFixture {
  protected:
-  void SetUp() override {
-    GpuTest::SetUp();
-    if (IsSkipped()) return;
-    context_ = std::make_unique<cuda::PrimaryContext>(0);
-    scope_ = std::make_unique<cuda::ContextScope>(context_->get());
-    runtime_ = std::make_unique<Runtime>(RuntimeOptions{});
-    stream_ = cuda::make_stream();
-  }
-  void TearDown() override {
-    stream_.reset();
-    runtime_.reset();
-    scope_.reset();
-    context_.reset();
-  }
-
   static constexpr double kTolerance = 1e-2;  // bf16 results, the largest difference over the largest value
-  std::unique_ptr<cuda::PrimaryContext> context_;
-  std::unique_ptr<cuda::ContextScope> scope_;
-  std::unique_ptr<Runtime> runtime_;
-  cuda::UniqueStream stream_;
 };
 
 TEST_F(RuntimeGpuTest, AnEpilogueTakesBiasAndResidual) {

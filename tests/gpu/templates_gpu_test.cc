@@ -92,22 +92,10 @@ class ProblemDraw {
   std::vector<Kind> kinds_;
 };
 
-struct TemplateAndDType {
-  const char* template_name;
-  DType dtype;
-};
-
 class TemplatesGpuTest : public GpuTest, public testing::WithParamInterface<TemplateAndDType> {};
 
 TEST_P(TemplatesGpuTest, SmallRandomProblemsComeOutAsTheReferenceSays) {
-  const TemplateSet templates;
-  const MeasuringDevice device(cuda::list_devices().at(0).uuid);
-  const TemplatePtr t = templates.find(GetParam().template_name);
-  if (target_arch(*t, device.info()).empty()) GTEST_SKIP() << t->manifest.name << " does not run on this GPU";
-  Random random(20261201);
-  ProblemDraw draw(*t, GetParam().dtype, random);
-  const auto cases = draw_cases(*t, device.info(), random, 4, [&draw] { return draw.next(); });
-  expect_what_the_reference_says(templates, *t, device, cases);
+  check_random_problems<ProblemDraw>(GetParam(), 20261201, 4);
 }
 
 INSTANTIATE_TEST_SUITE_P(Gemm, TemplatesGpuTest,
@@ -116,10 +104,7 @@ INSTANTIATE_TEST_SUITE_P(Gemm, TemplatesGpuTest,
                                          TemplateAndDType{"sm80_gemm", tf32}, TemplateAndDType{"sm80_gemm", f16},
                                          TemplateAndDType{"sm80_gemm", bf16}, TemplateAndDType{"sm90_gemm", tf32},
                                          TemplateAndDType{"sm90_gemm", f16}, TemplateAndDType{"sm90_gemm", bf16}),
-                         [](const auto& test) {
-                           return std::string(test.param.template_name) + "_" +
-                                  std::string(to_string(test.param.dtype));
-                         });
+                         instance_name);
 
 }  // namespace
 }  // namespace kiln::tuner

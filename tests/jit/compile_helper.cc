@@ -42,15 +42,15 @@ void grow() {
   if (pages == MAP_FAILED) std::abort();
 }
 
-// The source is the order: "crash", "hang", "exit", "garbage", "grow" (takes 64 MiB for good), "nap". Whatever it is,
-// an answer carries this process's id as its log.
+// The source is the order: "crash", "hang", "exit", "garbage", "grow" (takes 64 MiB for good), "nap", "fresh"
+// (crashes unless it is the first). Whatever it is, an answer carries this process's id as its log.
 int fake_compiler() {
   kiln::die_with_parent(kiln::kChannelFd);
   Channel channel(kiln::kChannelFd);
   Json message;
-  while (channel.receive(&message, kForEver) == Channel::Status::message) {
+  for (bool first = true; channel.receive(&message, kForEver) == Channel::Status::message; first = false) {
     const std::string order = kiln::jit::request_from_json(message).source;
-    if (order == "crash") raise(SIGKILL);
+    if (order == "crash" || (order == "fresh" && !first)) raise(SIGKILL);
     if (order == "hang") wait_for_ever();
     if (order == "exit") return 3;
     if (order == "grow") grow();

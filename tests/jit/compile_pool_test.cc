@@ -138,6 +138,12 @@ TEST_F(CompilePoolOfFakes, AProcessThatDiesIdleCostsNoRequest) {
   EXPECT_NE(unit_of(pool.submit(order("job"))).log, first);
 }
 
+TEST_F(CompilePoolOfFakes, AFreshProcessTriesAgainWhereAUsedOneDied) {
+  CompilePool pool(options(1));
+  const std::string first = unit_of(pool.submit(order("job"))).log;
+  EXPECT_NE(unit_of(pool.submit(order("fresh"))).log, first);
+}
+
 TEST_F(CompilePoolOfFakes, DestructionCancelsWhatWaitsAndWhatRuns) {
   std::future<CompileOutcome> running;
   std::future<CompileOutcome> waiting;

@@ -383,6 +383,11 @@ TEST_F(ReadOp, ATypicalValueIsOneTheDimMayHave) {
   EXPECT_FALSE(mix_op().dims.front().typical);
 }
 
+TEST_F(ReadOp, AToleranceIsLoosenedByAnExpressionOfTheProblem) {
+  EXPECT_THAT(refusal("reference = ", "loosen = \"Q\"\nreference = "),
+              AllOf(HasSubstr("op.check.loosen"), HasSubstr("unknown symbol 'Q'")));
+}
+
 TEST_F(ReadOp, ADefaultMayUseOnlyDimsBeforeIt) {
   EXPECT_THAT(refusal("M = { min = 1 }", "M = { default = \"N\" }"),
               AllOf(HasSubstr("op.dims.M.default"), HasSubstr("unknown symbol 'N'")));

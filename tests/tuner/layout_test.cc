@@ -120,6 +120,9 @@ TEST_F(LayoutTest, ATightToleranceGivesWayToTheOutputsRounding) {
   Problem gated = gemm(f32, f32);
   gated.choices["activation"] = "swiglu";
   EXPECT_DOUBLE_EQ(tolerance(manifest, *op, complete(*op, gated)), 2e-5);
+  OpSpec tightened = *op;
+  tightened.check.loosen = Expression("M - M");
+  EXPECT_THROW(tolerance(manifest, tightened, gemm(f32, f32)), Error);
 }
 
 TEST_F(LayoutTest, CheckKernelsAreNamedForTheProblemsDtypes) {
