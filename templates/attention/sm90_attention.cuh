@@ -4,9 +4,9 @@
 // A persistent block has one producer warpgroup and WARPGROUPS consumer warpgroups. A tile is 64 · WARPGROUPS queries
 // of a head; each consumer has 64 of them and walks the keys they see, in blocks of BN from the last to the first:
 //
-//   producer (one thread)   Q of the tile; for each block of keys: wait empty → TMA loads K[BN,D], then V[BN,D_v]
-//   consumer warpgroup      S = Q Kᵀ of the next block and O += P V of this one are issued together; while the second
-//   still
+//   producer (one thread)   which tile, and its Q; for each block of keys: wait empty → TMA loads K[BN,D], then
+//   V[BN,D_v] consumer warpgroup      S = Q Kᵀ of the next block and O += P V of this one are issued together; while
+//   the second still
 //                           runs, S becomes P: mask, row maximum, exponentials. Then O is scaled to the new maximum.
 //
 // P never leaves registers: it is an accumulator of the first product and the left operand of the second. With PINGPONG
@@ -14,6 +14,8 @@
 // behind the mask has the weight 0, but its V is multiplied all the same: infinities and NaN there come out.
 #pragma once
 
+#include "ptx/global_store.cuh"
+#include "ptx/math.cuh"
 #include "ptx/setmaxnreg.cuh"
 #include "ptx/shared_memory.cuh"
 #include "ptx/sync.cuh"
@@ -55,10 +57,22 @@ struct Sm90AttentionConfig {
   static constexpr int kDvBoxes = (C::D_v + 63) / 64;       // of 64 columns of V
   static constexpr int kThreads = (1 + kWarpgroups) * 128;
   static constexpr int kProducerRegisters = kWarpgroups == 1 ? 56 : kWarpgroups == 2 ? 24 : 32;
+  // A consumer stores a tile's O while the next tile's Q, and so the place after that one's, are in use.
+  static constexpr int kTilePlaces = kQStages + 1;
   static constexpr int kConsumerRegisters = kWarpgroups == 1 ? 256 : kWarpgroups == 2 ? 240 : 160;
   static constexpr bool kPingpong = C::PINGPONG != 0;
   static_assert(is_same<Input, typename C::k_t> && is_same<Input, typename C::v_t>, "Q, K and V have one type");
   static_assert(kBN % 16 == 0, "a step of the second product takes 16 keys");
+};
+
+// A tile of queries, and the blocks of keys that any of them sees: [block_begin, block_end), maybe none. The producer
+// finds those with keys and leaves them in shared memory: the divisions would hold up every consumer, and registers are
+// scarce there.
+struct alignas(16) Sm90AttentionTile {
+  static constexpr int32_t kNone = -1;  // the head when there are no more tiles
+  int32_t head, batch;
+  int32_t first_query;
+  int32_t block_begin, block_end;
 };
 
 // Dynamic shared memory, in bytes from its start.
@@ -76,16 +90,10 @@ struct Sm90AttentionStorage {
   static constexpr int kBarriersK = kV + Config::kStages * kStageV;
   static constexpr int kBarriersV = kBarriersK + tile::PipelineBarriers<Config::kStages>::kBytes;
   static constexpr int kBarriersQ = kBarriersV + tile::PipelineBarriers<Config::kStages>::kBytes;
-  static constexpr int kBytes = kBarriersQ + tile::PipelineBarriers<Config::kQStages>::kBytes;
+  static constexpr int kTiles = kBarriersQ + tile::PipelineBarriers<Config::kQStages>::kBytes;
+  static constexpr int kBytes = kTiles + Config::kTilePlaces * static_cast<int>(sizeof(Sm90AttentionTile));
   static_assert(kStageK % 1024 == 0 && kStageV % 1024 == 0, "swizzle patterns start at 1024 bytes");
   static_assert(kBytes == C::smem_bytes, "the manifest and the kernel must agree on shared memory");
-};
-
-// A tile of queries, and the blocks of keys that any of them sees: [block_begin, block_end), maybe none.
-struct Sm90AttentionTile {
-  int32_t head, batch;
-  int32_t first_query;
-  int32_t block_begin, block_end;
 };
 
 // First and one past the last key that a query sees.
@@ -132,7 +140,7 @@ __device__ __forceinline__ Sm90AttentionTile sm90_attention_tile(const Sm90Atten
 template <class C>
 __device__ __forceinline__ void sm90_attention_produce(const TensorMap& map_q, const TensorMap& map_k,
                                                        const TensorMap& map_v, const Sm90AttentionArgs& args,
-                                                       uint32_t shared) {
+                                                       uint32_t shared, Sm90AttentionTile* tiles) {
   using Config = Sm90AttentionConfig<C>;
   using Storage = Sm90AttentionStorage<C>;
   const tile::PipelineBarriers<Config::kStages> k_barriers{shared + Storage::kBarriersK};
@@ -157,14 +165,20 @@ __device__ __forceinline__ void sm90_attention_produce(const TensorMap& map_q, c
   };
 
   ptx::griddepcontrol_wait();
-  const int32_t tiles = args.tiles_m * args.heads_batch;
+  int32_t place = 0;
+  const auto send = [&](const Sm90AttentionTile& tile) {
+    q_barriers.wait_empty(q_state);
+    tiles[place] = tile;
+    place = place + 1 == Config::kTilePlaces ? 0 : place + 1;
+  };
+  const int32_t count = args.tiles_m * args.heads_batch;
   int32_t index = sm90_attention_index(0);
-  for (int32_t round = 0; index < tiles; index = sm90_attention_index(++round)) {
+  for (int32_t round = 0; index < count; index = sm90_attention_index(++round)) {
     const Sm90AttentionTile tile = sm90_attention_tile<C>(args, index);
     if (tile.block_begin >= tile.block_end) continue;
     const int32_t kv_head = tile.head / args.kv_group;
 
-    q_barriers.wait_empty(q_state);
+    send(tile);
     const uint32_t q_full = q_barriers.full(q_state.stage);
     ptx::mbarrier_arrive_expect_tx(q_full, Storage::kStageQ);
 #pragma unroll
@@ -191,6 +205,34 @@ __device__ __forceinline__ void sm90_attention_produce(const TensorMap& map_q, c
     }
   }
   load_late_v();
+  send({.head = Sm90AttentionTile::kNone});
+  ptx::mbarrier_arrive(q_barriers.full(q_state.stage));
+}
+
+// The other warps of the producer finish the tiles of this block that see no key: zeros, and the logarithm of nothing.
+template <class C>
+__device__ __forceinline__ void sm90_attention_clear(const Sm90AttentionArgs& args, typename C::o_t* o, float* lse) {
+  using Config = Sm90AttentionConfig<C>;
+  ptx::griddepcontrol_wait();
+  const int32_t count = args.tiles_m * args.heads_batch;
+  int32_t index = sm90_attention_index(0);
+  for (int32_t round = 0; index < count; index = sm90_attention_index(++round)) {
+    const Sm90AttentionTile tile = sm90_attention_tile<C>(args, index);
+    if (tile.block_begin < tile.block_end) continue;
+    const int32_t end = min(tile.first_query + Config::kBM, args.queries);
+    for (int32_t query = tile.first_query + threadIdx.x / 32 - 1; query < end; query += 3) {
+      typename C::o_t* const row = o + tile.batch * args.o_batch + tile.head * args.o_head + query * args.o_row;
+      for (int32_t column = threadIdx.x % 32; column < C::D_v; column += 32) {
+        row[column] = from_float<typename C::o_t>(0.0f);
+      }
+      if constexpr (C::lse_is_stored) {
+        if (threadIdx.x % 32 == 0) {
+          lse[(static_cast<int64_t>(tile.batch) * args.heads + tile.head) * args.queries + query] =
+              tile::minus_infinity();
+        }
+      }
+    }
+  }
 }
 
 // Stores the warpgroup's rows of O, of which `rows` exist, from registers: 16 bytes a thread, or two fp32.
@@ -216,7 +258,7 @@ __device__ __forceinline__ void sm90_attention_store(const float (&o)[Count], ty
         tile::quad_transpose(pairs);
         const int32_t column = (first + lane % 4) * 8;
         if (row < rows && column < C::D_v) {
-          *reinterpret_cast<uint4*>(to_row + column) = make_uint4(pairs[0], pairs[1], pairs[2], pairs[3]);
+          ptx::st_global_v4_b32(to_row + column, pairs[0], pairs[1], pairs[2], pairs[3]);
         }
       }
     } else {
@@ -254,6 +296,8 @@ struct Sm90AttentionConsumer {
   const Sm90AttentionArgs& args;
   typename C::o_t* const o_pointer;
   float* const lse;
+  const Sm90AttentionTile* const tiles;
+  int32_t place = -1;  // of the tile found last
   const uint32_t warpgroup;
   const bool plain;  // the softmax scales the logits itself
   const tile::PipelineBarriers<Config::kStages> k_barriers, v_barriers;
@@ -261,13 +305,13 @@ struct Sm90AttentionConsumer {
   const uint64_t q_descriptor, k_descriptor, v_descriptor;
   tile::PipelineState<Config::kStages> k_state, v_state;
   tile::PipelineState<Config::kQStages> q_state;
-  int32_t round = -1;
 
   __device__ __forceinline__ Sm90AttentionConsumer(const Sm90AttentionArgs& args, typename C::o_t* o, float* lse,
-                                                   uint32_t shared, uint32_t warpgroup)
+                                                   uint32_t shared, const Sm90AttentionTile* tiles, uint32_t warpgroup)
       : args(args),
         o_pointer(o),
         lse(lse),
+        tiles(tiles),
         warpgroup(warpgroup),
         plain(tile::softmax_scales<C>(args)),
         k_barriers{shared + Storage::kBarriersK},
@@ -302,22 +346,11 @@ struct Sm90AttentionConsumer {
     }
   }
 
-  // The next tile that has keys. Those without are finished here.
-  __device__ __forceinline__ bool find_tile(Sm90AttentionTile& tile) {
-    const int32_t tiles = args.tiles_m * args.heads_batch;
-    while (true) {
-      const int32_t index = sm90_attention_index(++round);
-      if (index >= tiles) return false;
-      tile = sm90_attention_tile<C>(args, index);
-      if (tile.block_begin < tile.block_end) return true;
-      for (int half = 0; half < 2; ++half) store_lse(tile, half, tile::minus_infinity());
-      const int32_t rows = min(Config::kRows, args.queries - first_query(tile));
-      for (int32_t row = threadIdx.x % 128 / 32; row < rows; row += 4) {
-        for (int32_t column = threadIdx.x % 32; column < C::D_v; column += 32) {
-          o_of(tile)[row * args.o_row + column] = from_float<typename C::o_t>(0.0f);
-        }
-      }
-    }
+  // Finds the next tile, once its Q has come; false when there is none.
+  __device__ __forceinline__ bool await_tile() {
+    q_barriers.wait_full(q_state);
+    place = place + 1 == Config::kTilePlaces ? 0 : place + 1;
+    return tiles[place].head != Sm90AttentionTile::kNone;
   }
 
   __device__ __forceinline__ void issue_logits(float (&s)[kBN / 2]) const {
@@ -346,12 +379,11 @@ struct Sm90AttentionConsumer {
     ptx::wgmma_commit_group();
   }
 
-  // Logits become weights.
+  // Logits become weights; `query` is the warpgroup's first.
   __device__ __forceinline__ void weigh(float (&s)[kBN / 2], tile::RunningSoftmax& softmax, float (&scale)[2],
-                                        const Sm90AttentionTile& tile, int32_t block) const {
+                                        int32_t query, int32_t block) const {
     tile::scale_logits<C>(s, args);
     const int32_t first = block * kBN;
-    const int32_t query = first_query(tile);
     if (first + kBN > end_key<C>(args, query) ||
         (C::mask_is_window && first < first_key<C>(args, query + Config::kRows - 1))) {
       const int32_t lane = threadIdx.x % 32;
@@ -366,7 +398,7 @@ struct Sm90AttentionConsumer {
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
       const float sum = tile::row_sum(softmax.sum[half]);
-      inverse[half] = sum == 0.0f ? 0.0f : 1.0f / sum;
+      inverse[half] = sum == 0.0f ? 0.0f : ptx::rcp_approx(sum);
       const float largest = plain ? softmax.largest[half] * args.scale : softmax.largest[half];
       store_lse(tile, half, sum == 0.0f ? tile::minus_infinity() : largest + logf(sum));
     }
@@ -384,9 +416,9 @@ struct Sm90AttentionConsumer {
     float o[kColumns / 2];
     float scale[2];
     tile::RunningSoftmax softmax;
-    Sm90AttentionTile tile;
-    if (!find_tile(tile)) return;
-    q_barriers.wait_full(q_state);
+    if (!await_tile()) return;
+    int32_t query = first_query(tiles[place]);
+    int32_t block = tiles[place].block_end - 1;
     k_barriers.wait_full(k_state);
     await_turn();
     issue_logits(s);
@@ -394,59 +426,64 @@ struct Sm90AttentionConsumer {
     ptx::wgmma_wait_group<0>();
     sm90_attention_release(k_barriers, k_state);
     ptx::fence_registers(s);
-    weigh(s, softmax, scale, tile, tile.block_end - 1);
+    weigh(s, softmax, scale, query, block);
     tile::pack_weights<Input>(s, p);
 
+    int32_t done = place;  // the tile that is worked on
+    bool first = true;     // nothing is in O yet
     while (true) {
       // P holds the weights of a block; with its values go the logits of the block after it.
-      for (int32_t block = tile.block_end - 2; block >= tile.block_begin; --block) {
+      for (const int32_t block_begin = tiles[done].block_begin; block > block_begin;) {
+        --block;
         k_barriers.wait_full(k_state);
         await_turn();
         issue_logits(s);
         v_barriers.wait_full(v_state);
-        issue_values(o, p, block == tile.block_end - 2);
+        issue_values(o, p, first);
         pass_turn();
         ptx::wgmma_wait_group<1>();
         sm90_attention_release(k_barriers, k_state);
         ptx::fence_registers(s);
-        weigh(s, softmax, scale, tile, block);
+        weigh(s, softmax, scale, query, block);
         ptx::wgmma_wait_group<0>();
         sm90_attention_release(v_barriers, v_state);
         ptx::fence_registers(o);
 #pragma unroll
         for (int e = 0; e < kColumns / 2; ++e) o[e] *= scale[e / 2 % 2];
         tile::pack_weights<Input>(s, p);
+        first = false;
       }
       sm90_attention_release(q_barriers, q_state);
 
       // The same where the block after it is the next tile's first, and O is finished instead of scaled.
-      Sm90AttentionTile next;
-      if (!find_tile(next)) break;
-      q_barriers.wait_full(q_state);
+      if (!await_tile()) break;
+      query = first_query(tiles[place]);
+      block = tiles[place].block_end - 1;
       k_barriers.wait_full(k_state);
       await_turn();
       issue_logits(s);
       v_barriers.wait_full(v_state);
-      issue_values(o, p, tile.block_end - tile.block_begin == 1);
+      issue_values(o, p, first);
       pass_turn();
       ptx::wgmma_wait_group<1>();
       sm90_attention_release(k_barriers, k_state);
       ptx::fence_registers(s);
       const tile::RunningSoftmax finished = softmax;
       softmax = tile::RunningSoftmax();
-      weigh(s, softmax, scale, next, next.block_end - 1);
+      weigh(s, softmax, scale, query, block);
       ptx::wgmma_wait_group<0>();
       sm90_attention_release(v_barriers, v_state);
       ptx::fence_registers(o);
       tile::pack_weights<Input>(s, p);  // first, since it leaves registers free
-      finish(o, finished, tile);
-      tile = next;
+      finish(o, finished, tiles[done]);
+      done = place;
+      first = true;
     }
     v_barriers.wait_full(v_state);
-    issue_values(o, p, tile.block_end - tile.block_begin == 1);
+    issue_values(o, p, first);
     ptx::wgmma_wait_group<0>();
     ptx::fence_registers(o);
-    finish(o, softmax, tile);
+    finish(o, softmax, tiles[done]);
   }
 };
 
@@ -459,6 +496,7 @@ __global__ void __launch_bounds__(Sm90AttentionConfig<C>::kThreads, 1)
   using Storage = Sm90AttentionStorage<C>;
   extern __shared__ __align__(1024) uint8_t dynamic_shared[];
   const uint32_t shared = ptx::shared_address(dynamic_shared);
+  Sm90AttentionTile* const tiles = reinterpret_cast<Sm90AttentionTile*>(dynamic_shared + Storage::kTiles);
   const uint32_t warp = __shfl_sync(0xffffffff, threadIdx.x / 32, 0);
 
   if (warp == 0 && ptx::elect_one()) {
@@ -475,10 +513,14 @@ __global__ void __launch_bounds__(Sm90AttentionConfig<C>::kThreads, 1)
 
   if (warp < 4) {
     ptx::setmaxnreg_dec<Config::kProducerRegisters>();
-    if (warp == 0 && ptx::elect_one()) sm90_attention_produce<C>(map_q, map_k, map_v, args, shared);
+    if (warp != 0) {
+      sm90_attention_clear<C>(args, o, lse);
+    } else if (ptx::elect_one()) {
+      sm90_attention_produce<C>(map_q, map_k, map_v, args, shared, tiles);
+    }
   } else {
     ptx::setmaxnreg_inc<Config::kConsumerRegisters>();
-    Sm90AttentionConsumer<C>(args, o, lse, shared, warp / 4 - 1).run();
+    Sm90AttentionConsumer<C>(args, o, lse, shared, tiles, warp / 4 - 1).run();
   }
 }
 

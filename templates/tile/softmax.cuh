@@ -29,38 +29,46 @@ struct RunningSoftmax {
 
   // Turns the logits of a further block into exponentials; returns what earlier results are to be multiplied by.
   // A row that has seen no key yet has the largest logit 0 for the purpose, so that its exponentials are 0 and not NaN.
+  // Both rows go together, each in `kChains` chains of operations: an SM has so few of these warps that a single chain
+  // would leave its units idle.
   template <int Count>
   __device__ __forceinline__ void update(float (&logits)[Count], float factor, float (&scale)[2]) {
+    constexpr int kChains = 2;
+    static_assert(Count % (4 * kChains) == 0);
+    float found[2][kChains];
+#pragma unroll
+    for (int i = 0; i < Count; i += 4) {
+      const int chain = i / 4 % kChains;
+#pragma unroll
+      for (int half = 0; half < 2; ++half) {
+        const float pair = fmaxf(logits[i + half * 2], logits[i + half * 2 + 1]);
+        found[half][chain] = i < 4 * kChains ? pair : fmaxf(found[half][chain], pair);
+      }
+    }
+    float base[2], offset[2];
 #pragma unroll
     for (int half = 0; half < 2; ++half) {
-      float found = logits[half * 2];
-#pragma unroll
-      for (int i = 0; i < Count; i += 4) found = fmaxf(found, fmaxf(logits[i + half * 2], logits[i + half * 2 + 1]));
       const float before = largest[half];
-      largest[half] = fmaxf(before, row_max(found));
-      const float base = largest[half] == minus_infinity() ? 0.0f : largest[half];
-      scale[half] = ptx::ex2_approx((before - base) * factor);
-      float offset = base * factor;
-      // The fused form below rounds `offset` alone, which would show in the result once logits are huge.
-      if (__any_sync(0xffffffff, fabsf(offset) > 2048.0f)) {
-#pragma unroll
-        for (int i = 0; i < Count; i += 4) {
-          logits[i + half * 2] -= base;
-          logits[i + half * 2 + 1] -= base;
-        }
-        offset = 0.0f;
-      }
-      float added = 0.0f;
-#pragma unroll
-      for (int i = 0; i < Count; i += 4) {
-#pragma unroll
-        for (int e = i + half * 2; e < i + half * 2 + 2; ++e) {
-          logits[e] = ptx::ex2_approx(fmaf(logits[e], factor, -offset));
-          added += logits[e];
-        }
-      }
-      sum[half] = fmaf(sum[half], scale[half], added);
+      largest[half] = fmaxf(before, row_max(fmaxf(found[half][0], found[half][1])));
+      base[half] = largest[half] == minus_infinity() ? 0.0f : largest[half];
+      scale[half] = ptx::ex2_approx((before - base[half]) * factor);
+      offset[half] = base[half] * factor;
     }
+    // The fused form below rounds `offset` alone, which would show in the result once logits are huge.
+    if (__any_sync(0xffffffff, fmaxf(fabsf(offset[0]), fabsf(offset[1])) > 2048.0f)) {
+#pragma unroll
+      for (int i = 0; i < Count; ++i) logits[i] -= base[i / 2 % 2];
+      offset[0] = offset[1] = 0.0f;
+    }
+    float added[2][kChains] = {};
+#pragma unroll
+    for (int i = 0; i < Count; ++i) {
+      const int half = i / 2 % 2;
+      logits[i] = ptx::ex2_approx(fmaf(logits[i], factor, -offset[half]));
+      added[half][i % kChains] += logits[i];
+    }
+#pragma unroll
+    for (int half = 0; half < 2; ++half) sum[half] = fmaf(sum[half], scale[half], added[half][0] + added[half][1]);
   }
 };
 
