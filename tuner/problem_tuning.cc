@@ -153,17 +153,17 @@ void ProblemTuning::look_up() {
   std::vector<TemplatePtr> accepted;
   std::string reasons;
   for (const TemplatePtr& t : parts_.templates->of_op(problem_.op)) {
-    const auto& wanted = options_.templates;
-    if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), t->manifest.name) == wanted.end()) continue;
-    if (const std::string reason = rejection(*t, problem_, parts_.device); !reason.empty()) {
+    std::string reason = left_out(options_, t->manifest);
+    if (reason.empty()) reason = rejection(*t, problem_, parts_.device);
+    if (!reason.empty()) {
       reasons += "\n  " + t->manifest.name + ": " + reason;
       continue;
     }
     accepted.push_back(t);
   }
   if (accepted.empty()) {
-    early_ = failed("no template accepts " + problem_.canonical() +
-                    (reasons.empty() ? ": none was asked for" : ":" + reasons));
+    early_ =
+        failed("no template accepts " + problem_.canonical() + (reasons.empty() ? ": there is none" : ":" + reasons));
     return;
   }
   space_ =
@@ -178,13 +178,12 @@ void ProblemTuning::look_up() {
 bool ProblemTuning::answer_from_store() {
   const std::optional<Decision> stored = parts_.store->find_decision(hardware_class_, problem_);
   if (!stored || (parts_.measurer != nullptr && stored->evidence != Evidence::measured)) return false;
-  const auto& wanted = options_.templates;
-  if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), stored->template_name) == wanted.end()) return false;
   // A measurement outranks any prediction, whatever driver it was made with.
   const bool only_predicting = parts_.measurer == nullptr && stored->evidence == Evidence::measured;
   if (!only_predicting && stored->versions != parts_.versions) return false;
   try {
     const TemplatePtr t = parts_.templates->find(stored->template_name);
+    if (!left_out(options_, t->manifest).empty()) return false;
     if (t->digest != stored->template_digest) return false;
     if (!rejection(*t, problem_, parts_.device).empty()) return false;
     if (!illegal_reason(*t, problem_, stored->config, parts_.device).empty()) return false;

@@ -55,9 +55,7 @@ class RangeTuning {
     result_.measured = parts.measurer != nullptr;
     if (options.budget.count() > 0) end_ = started_ + options.budget;
     for (const TemplatePtr& t : parts.templates->of_op(op_->name)) {
-      const auto& wanted = options.templates;
-      if (!wanted.empty() && std::find(wanted.begin(), wanted.end(), t->manifest.name) == wanted.end()) continue;
-      templates_.push_back(t);
+      if (left_out(options, t->manifest).empty()) templates_.push_back(t);
     }
     check_range(*op_, range, templates_);
   }

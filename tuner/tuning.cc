@@ -9,6 +9,15 @@
 
 namespace kiln::tuner {
 
+std::string left_out(const TuneOptions& options, const Manifest& manifest) {
+  const auto& names = options.templates;
+  const bool named = std::find(names.begin(), names.end(), manifest.name) != names.end();
+  if (!names.empty() && !named) return "not one of those asked for";
+  if (!named && options.deterministic && !manifest.deterministic)
+    return "its results differ from run to run, which must be allowed";
+  return {};
+}
+
 StopRule::StopRule(TuneObserver& observer, std::chrono::milliseconds budget) : observer_(&observer) {
   if (budget.count() > 0) end_ = Clock::now() + budget;
 }

@@ -27,6 +27,9 @@ struct TuningParts {
   std::vector<Decision> presets = {};  // shipped winners: where a search may start
 };
 
+// Why `options` leave a template out; empty: they do not.
+std::string left_out(const TuneOptions& options, const Manifest& manifest);
+
 // When to stop: the observer's wish, or the budget's end. Cheap to ask.
 class StopRule {
  public:

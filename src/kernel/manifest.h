@@ -83,6 +83,7 @@ struct Manifest {
   std::vector<std::string> arch;
   std::vector<std::string> bake;
   int priority = 0;
+  bool deterministic = true;         // the same inputs give the same bits, run after run
   std::vector<std::string> handles;  // omit_default choices of the op that it takes at other values than the default
   std::vector<AcceptRule> accept;
   std::vector<Requirement> require_problem;

@@ -311,6 +311,7 @@ Manifest read_manifest(const std::string& text, const std::string& file) {
   manifest.arch = read_arch(top);
   manifest.bake = top.get_strings("bake");
   manifest.priority = static_cast<int>(top.get_integer("priority").value_or(0));
+  manifest.deterministic = top.get_flag("deterministic").value_or(true);
   manifest.options = top.get_strings("options");
   manifest.handles = top.get_strings("handles");
   manifest.accept = read_accept(top);

@@ -71,7 +71,9 @@ class Lookup::Descent {
     std::vector<std::string> reasons;
     for (const TemplatePtr& t : context_.templates->of_op(problem_.op)) {
       if (!only_template_.empty() && t->manifest.name != only_template_) continue;
-      const std::string reason = rejection(*t, problem_, context_.device);
+      std::string reason = rejection(*t, problem_, context_.device);
+      if (reason.empty() && only_template_.empty() && !t->manifest.deterministic)
+        reason = "its results differ from run to run, so it must be named or tuned for";
       if (reason.empty())
         templates.push_back(t);
       else

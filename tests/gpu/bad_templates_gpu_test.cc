@@ -24,6 +24,7 @@ constexpr Expectation kExpected[] = {
     {"bad_overrun", FailureKind::wrong_result, "wrote outside operand y"},
     {"bad_unwritten", FailureKind::wrong_result, "1 elements unwritten"},
     {"bad_input", FailureKind::wrong_result, "changed its input x"},
+    {"bad_restless", FailureKind::wrong_result, "gave other values of y"},
     {"bad_leak", FailureKind::wrong_result, "unwritten"},
     {"bad_compile", FailureKind::compile, "twice"},
     {"bad_spills", FailureKind::resources, "spills"},

@@ -117,6 +117,7 @@ TEST(KernelKey, DoesNotChangeWithWhatLeavesTheCodeAlone) {
       {"let of the cost model", [](Case& c) { replace(c.draft.tables, "T * load_rate", "2 * T * load_rate"); }},
       {"summary", [](Case& c) { replace(c.draft.top, "\"one\"", "\"two\""); }},
       {"priority", [](Case& c) { c.draft.top = "priority = 7\n" + c.draft.top; }},
+      {"promise of determinism", [](Case& c) { c.draft.top = "deterministic = false\n" + c.draft.top; }},
       {"reason", [](Case& c) { replace(c.draft.tables, "\"a block\"", "\"a whole block\""); }},
       {"constraint", [](Case& c) { replace(c.draft.tables, "T <= 1024", "T <= 512"); }},
       {"requirement of the problem", [](Case& c) { replace(c.draft.top, "M > 0", "M > 1"); }},

@@ -33,6 +33,7 @@ TEST_F(ReadManifest, ReadsEveryPart) {
   draft.top = R"(summary = "s"
 bake = ["N"]
 priority = -3
+deterministic = false
 options = ["--use_fast_math"]
 [[accept]]
 x = ["bf16", "f16"]
@@ -83,6 +84,7 @@ args = [{ pointer = "x" }, { map = "sums" }, { workspace = "sums" }, { value = "
   EXPECT_THAT(manifest.arch, ElementsAre("sm_75+"));
   EXPECT_THAT(manifest.bake, ElementsAre("N"));
   EXPECT_EQ(manifest.priority, -3);
+  EXPECT_FALSE(manifest.deterministic);
   EXPECT_THAT(manifest.options, ElementsAre("--use_fast_math"));
   ASSERT_EQ(manifest.accept.size(), 1U);
   EXPECT_THAT(manifest.accept[0].dtypes.at("x"), ElementsAre(bf16, f16));

@@ -100,6 +100,14 @@ TEST_F(LookupTest, WithNothingKnownTheFirstTemplatesDefaultAnswers) {
   }
 }
 
+TEST_F(LookupTest, UntunedATemplateThatIsNotDeterministicMustBeNamed) {
+  fast.top = "deterministic = false\n" + fast.top;
+  const Answer answer = find(problem);
+  EXPECT_EQ(answer.kernel_template->manifest.name, "mix_slow");
+  EXPECT_THAT(answer.notes, Contains(HasSubstr("mix_fast: its results differ from run to run")));
+  EXPECT_EQ(find(problem, "mix_fast").kernel_template->manifest.name, "mix_fast");
+}
+
 TEST_F(LookupTest, AnIllegalDefaultIsPassedOver) {
   fast.fallback = "T = 4096";
   const Answer answer = find(problem);

@@ -38,7 +38,8 @@ TEST_P(BadTemplatesTest, CompilesWithoutAFault) {
 
 INSTANTIATE_TEST_SUITE_P(AtRunTime, BadTemplatesTest,
                          testing::Values("bad_crash", "bad_hang", "bad_wrong", "bad_overrun", "bad_unwritten",
-                                         "bad_input", "bad_leak", "toy_unrolled", "toy_simple", "toy_reference"));
+                                         "bad_input", "bad_restless", "bad_leak", "toy_unrolled", "toy_simple",
+                                         "toy_reference"));
 
 TEST_F(BadTemplatesTest, OneDoesNotCompileAndSaysWhere) {
   const jit::CompileOutcome outcome = compile("bad_compile");

@@ -31,6 +31,22 @@ TEST(TuningTest, EverySearchFindsTheFastestOfASmallSpace) {
   }
 }
 
+TEST(TuningTest, ATemplateThatIsNotDeterministicMustBeNamedOrAllowed) {
+  Manifest manifest;
+  manifest.name = "atomics";
+  TuneOptions options;
+  EXPECT_EQ(left_out(options, manifest), "");
+  manifest.deterministic = false;
+  EXPECT_THAT(left_out(options, manifest), HasSubstr("differ from run to run"));
+  options.templates = {"atomics"};
+  EXPECT_EQ(left_out(options, manifest), "");
+  options.templates = {"another"};
+  EXPECT_THAT(left_out(options, manifest), HasSubstr("not one of those asked for"));
+  options.templates = {};
+  options.deterministic = false;
+  EXPECT_EQ(left_out(options, manifest), "");
+}
+
 TEST(TuningTest, EveryFaultIsRecordedAsItsKindAndNoneWins) {
   FictionalLab lab;
   lab.options.search = SearchKind::exhaustive;

@@ -200,6 +200,7 @@ TuneOptions tune_options(const po::variables_map& values) {
   options.cold = values.count("warm") == 0;
   options.seed = values["seed"].as<std::uint64_t>();
   options.templates = texts(values, "template");
+  options.deterministic = values.count("nondeterministic") == 0;
   options.range_slack = values["slack"].as<double>() / 100;
   if (!(options.range_slack >= 0))
     throw Error(ErrorCode::invalid_argument, "--slack: a percentage of at least 0 is expected");
@@ -234,6 +235,7 @@ int run_tune(const Arguments& arguments) {
       ("no-resume", "measure everything anew")                                                                    //
       ("warm", "time with operands in the L2 cache where they fit, instead of cold")                              //
       ("template", po::value<std::vector<std::string>>()->value_name("NAME"), "only this template (repeatable)")  //
+      ("nondeterministic", "also templates whose results differ from run to run")                                 //
       ("seed", po::value<std::uint64_t>()->value_name("N")->default_value(TuneOptions{}.seed),
        "of random choices and data")             //
       ("verbose", "a line for every candidate")  //

@@ -65,10 +65,8 @@ jit::CompileRequest check_kernels_request(const OpSpec& op, const Problem& probl
   for (std::size_t i = 0; i < layouts.size(); ++i) {
     const DType dtype = layouts[i].dtype;
     names.insert(fill_name(layouts[i].distribution, dtype));
-    if (layouts[i].role == Role::in) {
-      names.insert(pair_name("compare", dtype, dtype));
-      continue;
-    }
+    names.insert(pair_name("compare", dtype, dtype));
+    if (layouts[i].role == Role::in) continue;
     names.insert(poison_name(dtype));
     names.insert(pair_name("convert", dtype, reference[i].dtype));
     names.insert(pair_name("compare", reference[i].dtype, dtype));

@@ -25,6 +25,7 @@ Failure wrong(const std::string& message) { return {.kind = FailureKind::wrong_r
 
 Launchable launchable(const LoadedKernel& kernel) {
   return {.workspace_bytes = kernel.workspace_bytes(),
+          .deterministic = kernel.deterministic(),
           .launch = [&kernel](std::span<const CUdeviceptr> pointers, std::span<const ScalarValue> scalars,
                               CUdeviceptr workspace,
                               CUstream stream) { kernel.launch(pointers, scalars, workspace, stream); }};
@@ -86,24 +87,29 @@ void Checker::set_reference(const LoadedKernel& reference) {
   }
 }
 
-std::variant<double, Failure> Checker::check(const Launchable& candidate, double tolerance, Cases cases) {
+// Leaves the outputs as the candidate wrote them.
+void Checker::run(const Launchable& candidate, std::size_t check_case, CUdeviceptr workspace) {
   const cuda::Driver& driver = cuda::driver();
+  for (std::size_t i = 0; i < layouts_.size(); ++i) {
+    if (layouts_[i].role != Role::in) start_output(i, check_case);
+  }
+  if (candidate.workspace_bytes > 0) {
+    cuda::check(driver.cuMemsetD8Async(workspace, kWorkspaceFill, candidate.workspace_bytes, stream_),
+                "cuMemsetD8Async");
+  }
+  candidate.launch(pointers_, scalar_values(op_, cases_[check_case]), workspace, stream_);
+  cuda::check(driver.cuStreamSynchronize(stream_), "cuStreamSynchronize");
+}
+
+std::variant<double, Failure> Checker::check(const Launchable& candidate, double tolerance, Cases cases) {
   GuardedBuffer workspace(static_cast<std::int64_t>(candidate.workspace_bytes), 256);
   double worst = 0;
   for (std::size_t c = 0; c < (cases == Cases::all ? cases_.size() : 1); ++c) {
     fill_inputs(c);
-    for (std::size_t i = 0; i < layouts_.size(); ++i) {
-      if (layouts_[i].role != Role::in) start_output(i, c);
-      buffers_[i].arm(stream_);
-    }
+    for (GuardedBuffer& buffer : buffers_) buffer.arm(stream_);
     workspace.arm(stream_);
-    if (workspace.bytes() > 0) {
-      cuda::check(driver.cuMemsetD8Async(workspace.get(), kWorkspaceFill, candidate.workspace_bytes, stream_),
-                  "cuMemsetD8Async");
-    }
     const CUdeviceptr workspace_pointer = candidate.workspace_bytes > 0 ? workspace.get() : 0;
-    candidate.launch(pointers_, scalar_values(op_, cases_[c]), workspace_pointer, stream_);
-    cuda::check(driver.cuStreamSynchronize(stream_), "cuStreamSynchronize");
+    run(candidate, c, workspace_pointer);
 
     std::string fault = disturbed(c);
     if (fault.empty() && !workspace.intact(stream_)) fault = "wrote outside its workspace";
@@ -111,8 +117,35 @@ std::variant<double, Failure> Checker::check(const Launchable& candidate, double
     std::variant<double, Failure> outcome = compare(c, tolerance);
     if (std::holds_alternative<Failure>(outcome)) return outcome;
     worst = std::max(worst, std::get<double>(outcome));
+    if (cases == Cases::all && candidate.deterministic) {
+      fault = other_again(candidate, c, workspace_pointer);
+      if (!fault.empty()) return wrong(fault + describe_case(cases_[c]));
+    }
   }
   return worst;
+}
+
+// Runs the candidate on the same inputs once more.
+std::string Checker::other_again(const Launchable& candidate, std::size_t check_case, CUdeviceptr workspace) {
+  const cuda::Driver& driver = cuda::driver();
+  std::map<std::size_t, cuda::DeviceBuffer> before;
+  for (std::size_t i = 0; i < layouts_.size(); ++i) {
+    if (layouts_[i].role == Role::in || layouts_[i].elements == 0) continue;
+    const cuda::DeviceBuffer& copy = before.emplace(i, static_cast<std::size_t>(layouts_[i].bytes)).first->second;
+    cuda::check(driver.cuMemcpyDtoDAsync(copy.get(), pointers_[i], copy.size(), stream_), "cuMemcpyDtoDAsync");
+  }
+  run(candidate, check_case, workspace);
+  for (const auto& [i, copy] : before) {
+    const OperandLayout& layout = layouts_[i];
+    const Comparison same = kernels_.compare(layout.dtype, copy.get(), layout.dtype, pointers_[i], layout.elements);
+    if (same.sum_sq_diff != 0 || same.first_bad_index != 0) {
+      return fmt::format(
+          "gave other values of {} (relative difference {:.1e}) when it ran again on the same inputs; where that is "
+          "meant, say deterministic = false in its manifest",
+          layout.name, same.relative_error());
+    }
+  }
+  return {};
 }
 
 std::string Checker::disturbed(std::size_t check_case) {

@@ -7,7 +7,9 @@ namespace kiln::tuner {
 LoadedKernel::LoadedKernel(const KernelTemplate& t, const std::vector<LaunchSpec>& launches, const Problem& problem,
                            const Config& config, const KernelCode& code, const cuda::DeviceInfo& device,
                            CUdevice cu_device)
-    : library_(code.cubin), plan_(build_plan(t, launches, problem, config, device, EncodeMaps::yes)) {
+    : library_(code.cubin),
+      plan_(build_plan(t, launches, problem, config, device, EncodeMaps::yes)),
+      deterministic_(t.manifest.deterministic) {
   if (code.symbols.size() != launches.size()) {
     throw Error(ErrorCode::internal, t.manifest.name + ": " + std::to_string(code.symbols.size()) +
                                          " compiled kernels for " + std::to_string(launches.size()) + " launches");

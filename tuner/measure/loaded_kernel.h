@@ -23,6 +23,7 @@ class LoadedKernel {
                const Config& config, const KernelCode& code, const cuda::DeviceInfo& device, CUdevice cu_device);
 
   std::uint64_t workspace_bytes() const noexcept { return plan_.workspace_bytes; }
+  bool deterministic() const noexcept { return deterministic_; }
   bool launches_nothing() const noexcept { return plan_.launches.empty(); }
   // Queues the operation. Throws Error{launch_failed}.
   void launch(std::span<const CUdeviceptr> pointers, std::span<const ScalarValue> scalars, CUdeviceptr workspace,
@@ -32,6 +33,7 @@ class LoadedKernel {
   cuda::Library library_;
   std::vector<CUkernel> kernels_;
   LaunchPlan plan_;
+  bool deterministic_;
 };
 
 }  // namespace kiln::tuner

@@ -38,6 +38,7 @@ struct TuneOptions {
   double range_slack = 0.03;  // how much slower than the best a range's choice may be, for fewer kernels
   std::chrono::milliseconds candidate_deadline{15'000};
   std::vector<std::string> templates;      // only these; empty: all of the op
+  bool deterministic = true;               // no template whose bits differ from run to run, unless `templates` names it
   std::string baseline = "cublaslt_best";  // measured interleaved with the candidates where the library is found
   std::filesystem::path
       helper;  // the `kiln` executable, for compile and measuring workers; empty: found beside this program
