@@ -104,7 +104,7 @@ BenchRow Bench::Impl::measure(const Problem& wanted) {
                     .source = answer.source,
                     .expected_us = answer.expected_us,
                     .stale = answer.stale};
-  row.template_digest = t.digest;
+  row.template_digest = t.digest.hex();
 
   tuner::ContestOptions compare_with;
   const std::vector<std::string> known = tuner::peer_names(row.problem.op);

@@ -45,7 +45,7 @@ Contest compare(const ContestParts& parts, const Problem& problem, const std::ve
     } else {
       Candidate candidate;
       candidate.template_name = t.manifest.name;
-      candidate.template_digest = t.digest;
+      candidate.template_digest = t.digest.hex();
       candidate.config = contenders[i].config;
       candidate.code = std::get<BuiltKernel>(*built).code;
       candidate.reference = std::get<std::size_t>(*reference);

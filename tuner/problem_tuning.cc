@@ -184,7 +184,7 @@ bool ProblemTuning::answer_from_store() {
   try {
     const TemplatePtr t = parts_.templates->find(stored->template_name);
     if (!left_out(options_, t->manifest).empty()) return false;
-    if (t->digest != stored->template_digest) return false;
+    if (t->digest.hex() != stored->template_digest) return false;
     if (!rejection(*t, problem_, parts_.device).empty()) return false;
     if (!illegal_reason(*t, problem_, stored->config, parts_.device).empty()) return false;
   } catch (const Error&) {
@@ -206,7 +206,7 @@ void ProblemTuning::reuse_stored_trials() {
   for (const Trial& trial : parts_.store->trials(hardware_class_, problem_)) {
     if (trial.evidence != Evidence::measured || trial.versions != parts_.versions) continue;
     const std::optional<std::size_t> point = space_->find(trial.template_name, trial.config);
-    if (!point || space_->template_of(*point).digest != trial.template_digest) continue;
+    if (!point || space_->template_of(*point).digest.hex() != trial.template_digest) continue;
     if (trial.timing) {
       history_.record(*point, trial.timing->median_us);
       timings_[*point] = *trial.timing;
@@ -352,7 +352,7 @@ std::optional<Candidate> ProblemTuning::make_candidate(std::size_t point, Faults
   }
   Candidate candidate;
   candidate.template_name = t.manifest.name;
-  candidate.template_digest = t.digest;
+  candidate.template_digest = t.digest.hex();
   candidate.config = config;
   candidate.code = std::move(built->code);
   return candidate;
@@ -503,7 +503,7 @@ void ProblemTuning::store_trial(std::size_t point, Evidence evidence, const Outc
   trial.hardware_class = hardware_class_;
   trial.problem = problem_.canonical();
   trial.template_name = t.manifest.name;
-  trial.template_digest = t.digest;
+  trial.template_digest = t.digest.hex();
   trial.config = space_->points()[point].config;
   trial.evidence = evidence;
   if (const auto* timing = std::get_if<Timing>(&outcome)) trial.timing = *timing;
@@ -562,7 +562,7 @@ Decision ProblemTuning::make_decision(std::size_t winner, const Timing& timing) 
   decision.hardware_class = hardware_class_;
   decision.problem = problem_;
   decision.template_name = t.manifest.name;
-  decision.template_digest = t.digest;
+  decision.template_digest = t.digest.hex();
   decision.config = space_->points()[winner].config;
   decision.evidence = parts_.measurer == nullptr ? Evidence::predicted : Evidence::measured;
   decision.time_us = timing.median_us;

@@ -237,7 +237,7 @@ class RangeTuning {
     trial.hardware_class = hardware_class_;
     trial.problem = problem.canonical();
     trial.template_name = contender.kernel_template->manifest.name;
-    trial.template_digest = contender.kernel_template->digest;
+    trial.template_digest = contender.kernel_template->digest.hex();
     trial.config = contender.config;
     if (const auto* timing = std::get_if<Timing>(&outcome)) trial.timing = *timing;
     if (const auto* failure = std::get_if<Failure>(&outcome)) trial.failure = *failure;
@@ -284,7 +284,7 @@ class RangeTuning {
     // What the sample's own tuning found stays where it says more: baseline, trials.
     if (decision->template_name != chosen.kernel_template->manifest.name || decision->config != chosen.config) {
       decision->template_name = chosen.kernel_template->manifest.name;
-      decision->template_digest = chosen.kernel_template->digest;
+      decision->template_digest = chosen.kernel_template->digest.hex();
       decision->config = chosen.config;
       decision->time_us = timing.median_us;
       decision->spread = timing.spread;

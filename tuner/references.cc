@@ -34,7 +34,7 @@ std::optional<std::variant<std::size_t, Failure>> References::prepare(const Kern
   try {
     const TemplatePtr source = templates_.find(wanted);
     reference.template_name = wanted;
-    reference.template_digest = source->digest;
+    reference.template_digest = source->digest.hex();
     reference.config = source->manifest.fallback;
     std::optional<Built> built = build(*source, &reference, stop);
     if (!built) return std::nullopt;

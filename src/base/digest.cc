@@ -1,6 +1,8 @@
 #include "base/digest.h"
 
 #include <array>
+#include <mutex>
+#include <utility>
 
 #include <openssl/evp.h>
 
@@ -46,5 +48,28 @@ std::string Sha256::hex() {
 }
 
 std::string sha256_hex(std::string_view bytes) { return Sha256().update(bytes).hex(); }
+
+struct LazyDigest::State {
+  std::once_flag once;
+  std::vector<std::string> fields;
+  std::string hex;
+};
+
+LazyDigest::LazyDigest(std::vector<std::string> fields) : state_(std::make_shared<State>()) {
+  state_->fields = std::move(fields);
+}
+
+const std::string& LazyDigest::hex() const {
+  static const std::string kNothing;
+  if (state_ == nullptr) return kNothing;
+  State& state = *state_;
+  std::call_once(state.once, [&state] {
+    Sha256 sha;
+    for (const std::string& field : state.fields) sha.field(field);
+    state.hex = sha.hex();
+    state.fields = {};
+  });
+  return state.hex;
+}
 
 }  // namespace kiln

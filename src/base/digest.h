@@ -4,6 +4,7 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace kiln {
 
@@ -28,5 +29,20 @@ class Sha256 {
 
 // 64 lower-case hex digits of the SHA-256 of `bytes`.
 std::string sha256_hex(std::string_view bytes);
+
+// The digest of a sequence of fields, as Sha256::field adds them, worked out when it is first read: setting OpenSSL up
+// costs a short process more than all else it asks for. Copies share the digest. Thread-safe.
+class LazyDigest {
+ public:
+  LazyDigest() = default;
+  // Keeps the fields, which may be large, until the digest is read.
+  explicit LazyDigest(std::vector<std::string> fields);
+  // 64 lower-case hex digits; empty for the digest of nothing, LazyDigest{}.
+  const std::string& hex() const;
+
+ private:
+  struct State;
+  std::shared_ptr<State> state_;
+};
 
 }  // namespace kiln

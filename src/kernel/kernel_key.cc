@@ -121,7 +121,7 @@ std::string KernelKey::digest() const {
 KernelKey kernel_key(const KernelTemplate& t, const Problem& problem, const Config& config,
                      const cuda::DeviceInfo& device, const std::string& nvrtc_version) {
   KernelKey key;
-  key.template_digest = t.digest;
+  key.template_digest = t.digest.hex();
   key.config = config_members(t, problem, config, device);
   key.constants = problem_members(t, problem) + "|";
   key.target = target_arch(t, device);

@@ -7,6 +7,7 @@
 #include <string>
 #include <vector>
 
+#include "base/digest.h"
 #include "cuda/device.h"
 #include "jit/compile.h"
 #include "kernel/manifest.h"
@@ -20,7 +21,7 @@ struct KernelTemplate {
   std::string include;                         // how the generated unit includes the source
   std::map<std::string, std::string> headers;  // include name → text: the source and all it may include
   std::vector<std::string> include_paths;      // searched for <…> includes; empty for embedded templates
-  std::string digest;  // of what changes the code or its launch: sources and those parts of the manifest
+  LazyDigest digest;  // of what changes the code or its launch: sources and those parts of the manifest
 };
 using TemplatePtr = std::shared_ptr<const KernelTemplate>;
 

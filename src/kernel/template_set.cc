@@ -3,15 +3,14 @@
 #include <algorithm>
 #include <cstdlib>
 #include <fstream>
-#include <functional>
 #include <set>
 #include <sstream>
 
-#include "base/digest.h"
 #include "base/embedded.h"
 #include "base/log.h"
 #include "base/text.h"
 #include "kernel/includes.h"
+#include "kernel/template_digest.h"
 #include "kernel/toml_reader.h"
 #include "kiln/error.h"
 
@@ -37,52 +36,6 @@ std::optional<std::string> file_text(const fs::path& path) {
   std::ostringstream text;
   text << in.rdbuf();
   return text.str();
-}
-
-std::string launch_text(const std::vector<LaunchSpec>& launches) {
-  std::string text;
-  const std::function<void(const ArgSpec&)> add = [&text, &add](const ArgSpec& arg) {
-    text += std::to_string(static_cast<int>(arg.kind)) + arg.name + (arg.value ? arg.value->text() : "") +
-            std::to_string(static_cast<int>(arg.type)) + "(";
-    for (const ArgSpec& field : arg.fields) add(field);
-    text += ")";
-  };
-  for (const LaunchSpec& launch : launches) {
-    text += launch.kernel + "|" + launch.when.text() + "|" + launch.shared.text() + "|" + launch.pdl.text() + "|";
-    for (const auto* extents : {&launch.grid, &launch.block, &launch.cluster}) {
-      for (const Expression& e : *extents) text += e.text() + ",";
-      text += "|";
-    }
-    for (const ArgSpec& arg : launch.args) add(arg);
-    text += "\n";
-  }
-  return text;
-}
-
-// Of what changes the code or its launch; never of value lists, cost terms, messages or paths.
-std::string template_digest(const Manifest& manifest, const OpSpec& op, const IncludeSet& includes) {
-  Sha256 sha;
-  for (const auto& [name, text] : includes.headers) sha.field(name).field(text);
-  sha.field(manifest.name).field(launch_text(manifest.launches));
-  for (const ParamSpec& param : manifest.params) sha.field(param.name).field(param.launch_time ? "launch" : "baked");
-  const std::set<std::string> cost_names = manifest.cost_names();
-  for (const LetSpec& let : manifest.lets) {
-    if (cost_names.count(let.name) == 0) sha.field(let.name).field(let.value.text());
-  }
-  for (const WorkspaceSpec& w : manifest.workspaces) sha.field(w.name).field(w.bytes.text()).field(w.zero ? "0" : "");
-  for (const TensorMapArg& map : manifest.tensor_maps) {
-    sha.field(map.name).field(map.operand).field(map.workspace).field(map.op_dtype.value_or(""));
-    sha.field(map.dtype ? to_string(*map.dtype) : "");
-    for (const auto* list : {&map.dims, &map.strides, &map.box}) {
-      for (const Expression& e : *list) sha.field(e.text());
-    }
-    sha.field(map.swizzle.text()).field(map.l2_promotion.text());
-  }
-  sha.field(join(manifest.bake, ",")).field(join(manifest.options, " "));
-  for (const OperandSpec& operand : op.operands) sha.field(operand.name);
-  for (const ScalarSpec& scalar : op.scalars)
-    sha.field(scalar.name).field(std::to_string(static_cast<int>(scalar.type)));
-  return sha.hex();
 }
 
 // A manifest that is known to exist but not yet read.

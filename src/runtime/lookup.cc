@@ -232,7 +232,7 @@ class Lookup::Descent {
     answer_.expected_us =
         rung == Rung::exact_measured || source == "this problem" ? decision.time_us : scaled(decision);
     answer_.stale = decision.evidence == Evidence::measured && rung <= Rung::nearest_measured &&
-                    (decision.template_digest != t->digest || versions_differ(decision.versions));
+                    (decision.template_digest != t->digest.hex() || versions_differ(decision.versions));
     answer_.decision = decision;
     return true;
   }

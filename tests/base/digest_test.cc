@@ -1,5 +1,7 @@
 #include "base/digest.h"
 
+#include <thread>
+
 #include <gtest/gtest.h>
 
 namespace kiln {
@@ -33,6 +35,24 @@ TEST(Digest, FieldsNeverRunIntoOneAnother) {
   EXPECT_NE(of({"", "ab"}), of({"ab", ""}));
   EXPECT_NE(of({"a", "1:b"}), of({"a1:", "b"}));
   EXPECT_EQ(of({"a", "b"}), of({"a", "b"}));
+}
+
+TEST(LazyDigest, IsThatOfTheSameFieldsAddedAtOnce) {
+  const LazyDigest digest({"a", "", "bc"});
+  const LazyDigest copy = digest;
+  EXPECT_EQ(digest.hex(), Sha256().field("a").field("").field("bc").hex());
+  EXPECT_EQ(&copy.hex(), &digest.hex());
+  EXPECT_NE(digest.hex(), LazyDigest({"a", "b", "c"}).hex());
+  EXPECT_EQ(LazyDigest().hex(), "");
+}
+
+TEST(LazyDigest, ThreadsThatReadItAtOnceGetTheSame) {
+  const LazyDigest digest({std::string(100'000, 'x')});
+  std::vector<std::string> read(4);
+  std::vector<std::thread> threads;
+  for (std::string& hex : read) threads.emplace_back([&hex, &digest] { hex = digest.hex(); });
+  for (std::thread& thread : threads) thread.join();
+  for (const std::string& hex : read) EXPECT_EQ(hex, digest.hex());
 }
 
 }  // namespace

@@ -214,7 +214,7 @@ void fill_with_trials(const std::filesystem::path& database) {
     trial.hardware_class = cuda::hardware_class(gpu);
     trial.problem = problem.canonical();
     trial.template_name = t->manifest.name;
-    trial.template_digest = t->digest;
+    trial.template_digest = t->digest.hex();
     trial.config = space.configs[i];
     const double us = predicted_us(*t, problem, space.configs[i], gpu) * (space.configs[i].at("SPLIT") > 1 ? 1.5 : 1);
     trial.timing = Timing{.median_us = us, .min_us = us, .max_us = us, .spread = 0, .batches = 5};

@@ -74,7 +74,7 @@ args = [{ pointer = "x" }, { pointer = "y" }])toml";
     t->op = std::make_shared<const OpSpec>(*t->manifest.inline_op);
     check_against_op(t->manifest, *t->op, t->file);
     t->include = source;
-    t->digest = "digest of " + name;
+    t->digest = LazyDigest({name});
     return t;
   }
 };

@@ -57,7 +57,7 @@ class LookupTest : public testing::Test {
     result.hardware_class = cuda::hardware_class(context.device);
     result.problem = problem;
     result.template_name = "mix_fast";
-    result.template_digest = templates->find("mix_fast")->digest;
+    result.template_digest = templates->find("mix_fast")->digest.hex();
     result.config = {{"T", t}};
     result.evidence = evidence;
     result.time_us = 10;

@@ -35,7 +35,7 @@ class ModelTest : public testing::Test {
     result.hardware_class = cuda::hardware_class(gpu);
     result.problem = of.canonical();
     result.template_name = t->manifest.name;
-    result.template_digest = t->digest;
+    result.template_digest = t->digest.hex();
     result.config = config;
     result.timing = Timing{.median_us = us, .min_us = us, .max_us = us, .spread = 0, .batches = 5};
     result.unix_time = 100;

@@ -26,13 +26,13 @@ int run_template_list(const Arguments& arguments) {
     if (!only.empty() && t->op->name != only) continue;
     double raw = 1;
     for (const ParamSpec& param : t->manifest.params) raw *= static_cast<double>(param.values.size());
-    table.add({t->op->name, t->manifest.name, join(t->manifest.arch, " "), fixed(raw, 0), t->digest.substr(0, 12),
+    table.add({t->op->name, t->manifest.name, join(t->manifest.arch, " "), fixed(raw, 0), t->digest.hex().substr(0, 12),
                t->manifest.summary});
     json.push_back({{"op", t->op->name},
                     {"template", t->manifest.name},
                     {"arch", t->manifest.arch},
                     {"raw_space", raw},
-                    {"digest", t->digest},
+                    {"digest", t->digest.hex()},
                     {"file", t->file},
                     {"summary", t->manifest.summary}});
   }

@@ -122,21 +122,15 @@ int run_template_show(const Arguments& arguments) {
   if (values->count("json") != 0) {
     Json params = Json::object();
     for (const ParamSpec& param : t->manifest.params) params[param.name] = param.values;
-    Json json = {{"template", t->manifest.name},
-                 {"op", t->op->name},
-                 {"file", t->file},
-                 {"digest", t->digest},
-                 {"arch", t->manifest.arch},
-                 {"params", params},
-                 {"default", t->manifest.fallback},
-                 {"raw_space", raw},
-                 {"steps", to_json(steps, raw)}};
+    Json json = {{"template", t->manifest.name},    {"op", t->op->name},        {"file", t->file},
+                 {"digest", t->digest.hex()},       {"arch", t->manifest.arch}, {"params", params},
+                 {"default", t->manifest.fallback}, {"raw_space", raw},         {"steps", to_json(steps, raw)}};
     if (problem) json["problem"] = short_text(*t->op, *problem);
     print_json(json);
     return done;
   }
   std::cout << t->manifest.name << ": " << t->manifest.summary << "\nop " << t->op->name << ", targets "
-            << join(t->manifest.arch, " ") << ", " << t->file << ", digest " << t->digest.substr(0, 12) << '\n';
+            << join(t->manifest.arch, " ") << ", " << t->file << ", digest " << t->digest.hex().substr(0, 12) << '\n';
   print_parameters(*t);
   if (problem) {
     print_space(steps, raw, short_text(*t->op, *problem), device);

@@ -137,7 +137,7 @@ void Session::run() {
 
 TemplatePtr Session::find_template(const std::string& name, const std::string& digest) const {
   TemplatePtr found = templates_.find(name);
-  if (found->digest != digest) {
+  if (found->digest.hex() != digest) {
     throw Error(ErrorCode::invalid_argument, "template " + name + " changed while it was being tuned; run again");
   }
   return found;

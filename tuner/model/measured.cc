@@ -40,7 +40,7 @@ std::vector<MeasuredProblem> measured_problems(Store& store, const KernelTemplat
   std::map<std::string, std::map<std::string, Trial>> newest;  // by problem and configuration
   for (Trial& trial : store.trials_of_template(cuda::hardware_class(device), t.manifest.name)) {
     if (trial.evidence != Evidence::measured || !trial.timing || trial.timing->median_us <= 0) continue;
-    if (forms == TrialForms::current && trial.template_digest != t.digest) continue;
+    if (forms == TrialForms::current && trial.template_digest != t.digest.hex()) continue;
     auto& of_problem = newest[trial.problem];
     const std::string config = to_text(trial.config);
     const auto known = of_problem.find(config);
