@@ -38,29 +38,41 @@ std::optional<std::string> file_text(const fs::path& path) {
   return text.str();
 }
 
+// What the index needs to know of a manifest, without checking the rest of it.
+struct Heading {
+  std::string name;  // empty where the file has no `source` and so is no manifest
+  std::string op;
+  bool has_inline_op = false;
+};
+
+Heading read_heading(const std::string& text, const std::string& file) {
+  const toml::table parsed = parse_toml(text, file);
+  TomlTable top(parsed, TomlPlace{file, "", 0});
+  if (!top.has("source")) return {};
+  Heading heading;
+  const toml::node* op = top.get_node("op");
+  heading.has_inline_op = op != nullptr && op->is_table();
+  if (heading.has_inline_op) heading.op = top.get_table("op")->require_string("name");
+  if (op != nullptr && op->is_string()) heading.op = op->as_string()->get();
+  heading.name = top.require_string("name");
+  return heading;
+}
+
 // A manifest that is known to exist but not yet read.
 struct Entry {
   std::string file{};  // for people
   std::string text{};
   std::string include_dir{};  // embedded: "gemm/"; else empty
   fs::path folder{};          // empty when embedded
-  std::string op{};
-  bool has_inline_op = false;
+  std::optional<Heading> known_heading{};
   TemplatePtr loaded{};
-};
 
-// Sets what the index needs to know of an entry, without checking the rest of its manifest. Returns the template's
-// name, or empty where the file has no `source` and so is no manifest.
-std::string read_heading(Entry& entry) {
-  const toml::table parsed = parse_toml(entry.text, entry.file);
-  TomlTable top(parsed, TomlPlace{entry.file, "", 0});
-  if (!top.has("source")) return {};
-  const toml::node* op = top.get_node("op");
-  entry.has_inline_op = op != nullptr && op->is_table();
-  if (entry.has_inline_op) entry.op = top.get_table("op")->require_string("name");
-  if (op != nullptr && op->is_string()) entry.op = op->as_string()->get();
-  return top.require_string("name");
-}
+  // Read when first asked for: whoever wants one template by its name has no use for the headings of all others.
+  const Heading& heading() {
+    if (!known_heading) known_heading = read_heading(text, file);
+    return *known_heading;
+  }
+};
 
 std::vector<std::string> existing_include_paths(const std::vector<fs::path>& folders) {
   std::vector<std::string> paths(folders.begin(), folders.end());
@@ -85,18 +97,14 @@ struct TemplateSet::Impl {
   std::map<std::string, Entry> entries;                      // by template name
   std::map<std::string, std::shared_ptr<const OpSpec>> ops;  // by op name
 
-  void index(Entry entry) {
-    const std::string name = read_heading(entry);
-    if (!name.empty()) entries[name] = std::move(entry);
-  }
-
+  // Embedded manifests bear the names of their templates (a test sees to it), so none is read here.
   void index_embedded() {
     for (const EmbeddedFile& file : embedded_files()) {
       const std::string path(file.path);
       if (path.rfind(kRoot, 0) != 0 || !path.ends_with(".toml") || path.rfind("templates/ops/", 0) == 0) continue;
       const std::string inner = path.substr(kRoot.size());
-      index(
-          {.file = path, .text = std::string(file.text), .include_dir = inner.substr(0, inner.find_last_of('/') + 1)});
+      entries[fs::path(path).stem().string()] = {
+          .file = path, .text = std::string(file.text), .include_dir = inner.substr(0, inner.find_last_of('/') + 1)};
     }
   }
 
@@ -114,7 +122,9 @@ struct TemplateSet::Impl {
       const auto text = file_text(file);
       if (!text) continue;
       try {
-        index({.file = file.string(), .text = *text, .folder = file.parent_path()});
+        Entry entry{.file = file.string(), .text = *text, .folder = file.parent_path()};
+        const std::string name = entry.heading().name;
+        if (!name.empty()) entries[name] = std::move(entry);
       } catch (const Error& e) {
         log("kernel")->warn("left out: {}", e.what());
       }
@@ -129,20 +139,21 @@ struct TemplateSet::Impl {
     }
     // An op that a manifest brings inline.
     for (auto& [template_name, entry] : entries) {
-      if (entry.has_inline_op && entry.op == name) return ops[name] = load(entry)->op;
+      const Heading& heading = entry.heading();
+      if (heading.has_inline_op && heading.op == name) return ops[name] = load(entry)->op;
     }
     throw Error(ErrorCode::not_found,
                 "no op '" + name + "'" + did_you_mean(name, op_names()) + "; there are " + join(op_names(), ", "));
   }
 
-  std::vector<std::string> op_names() const {
+  std::vector<std::string> op_names() {
     std::set<std::string> names;
     for (const EmbeddedFile& file : embedded_files()) {
       const std::string path(file.path);
       if (path.rfind("templates/ops/", 0) == 0) names.insert(fs::path(path).stem().string());
     }
-    for (const auto& [name, entry] : entries) {
-      if (!entry.op.empty()) names.insert(entry.op);
+    for (auto& [name, entry] : entries) {
+      if (!entry.heading().op.empty()) names.insert(entry.heading().op);
     }
     return {names.begin(), names.end()};
   }
@@ -233,7 +244,7 @@ std::vector<TemplatePtr> TemplateSet::of_op(const std::string& op) const {
   std::set<std::string> references{impl_->op(op)->check.reference};
   std::vector<TemplatePtr> templates;
   for (auto& [name, entry] : impl_->entries) {
-    if (entry.op != op) continue;
+    if (entry.heading().op != op) continue;
     if (const TemplatePtr t = impl_->try_load(name, entry)) {
       templates.push_back(t);
       references.insert(t->manifest.check_reference);
@@ -265,7 +276,7 @@ TemplatePtr TemplateSet::load(const std::filesystem::path& manifest_file) {
   if (!text) throw Error(ErrorCode::not_found, "manifest " + manifest_file.string() + " cannot be read");
   Entry entry{.file = manifest_file.string(), .text = *text, .folder = manifest_file.parent_path()};
   if (entry.folder.empty()) entry.folder = ".";
-  read_heading(entry);
+  entry.heading();  // what is wrong with it comes before what is wrong with the rest
   const std::lock_guard lock(impl_->mutex);
   TemplatePtr loaded = impl_->load(entry);
   if (loaded->manifest.inline_op) impl_->ops[loaded->manifest.op] = loaded->op;

@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "base/embedded.h"
 #include "tests/cache/scratch_folder.h"
 #include "tests/kernel/sample_template.h"
 #include "tests/message_of.h"
@@ -54,6 +55,16 @@ TEST_F(TemplateSetTest, HoldsTheEmbeddedTemplates) {
   EXPECT_EQ(simt->headers.count("ptx/types.cuh"), 1U);
   EXPECT_EQ(simt->op, templates.find_op("gemm"));
   EXPECT_THAT(templates.op_names(), Contains("gemm"));
+}
+
+TEST_F(TemplateSetTest, EmbeddedManifestsBearTheNamesOfTheirTemplates) {
+  const TemplateSet templates;
+  for (const EmbeddedFile& file : embedded_files()) {
+    const std::filesystem::path path(file.path);
+    if (!file.path.starts_with("templates/") || path.extension() != ".toml" || path.parent_path().stem() == "ops")
+      continue;
+    EXPECT_EQ(templates.find(path.stem())->manifest.name, path.stem()) << file.path;
+  }
 }
 
 TEST_F(TemplateSetTest, ReferencesAreNotAmongTheTunableTemplates) {
