@@ -87,11 +87,17 @@ std::vector<Profile> read_profiles() {
   return profiles;
 }
 
+// Read when first asked for: a query asks for its device, then for those that the presets are of.
+const std::vector<Profile>& profiles() {
+  static const std::vector<Profile> kAll = read_profiles();
+  return kAll;
+}
+
 }  // namespace
 
 std::optional<cuda::DeviceInfo> gpu_profile(std::string_view name) {
   const std::string wanted = folded(name);
-  for (const Profile& profile : read_profiles()) {
+  for (const Profile& profile : profiles()) {
     if (folded(profile.short_name) == wanted) return profile.device;
     for (const std::string& alias : profile.aliases) {
       if (folded(alias) == wanted) return profile.device;
@@ -102,13 +108,13 @@ std::optional<cuda::DeviceInfo> gpu_profile(std::string_view name) {
 
 std::vector<cuda::DeviceInfo> gpu_profiles() {
   std::vector<cuda::DeviceInfo> devices;
-  for (const Profile& profile : read_profiles()) devices.push_back(profile.device);
+  for (const Profile& profile : profiles()) devices.push_back(profile.device);
   return devices;
 }
 
 std::vector<std::string> gpu_profile_names() {
   std::vector<std::string> names;
-  for (const Profile& profile : read_profiles()) names.push_back(profile.short_name);
+  for (const Profile& profile : profiles()) names.push_back(profile.short_name);
   return names;
 }
 

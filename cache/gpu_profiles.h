@@ -1,5 +1,5 @@
 // What is known of GPUs that need not be in this machine: the data behind `--gpu h200` on a laptop. Read from the
-// embedded presets/gpus.toml at each call. Thread-safe.
+// embedded presets/gpus.toml at the first call. Thread-safe.
 #pragma once
 
 #include <optional>

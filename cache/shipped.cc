@@ -5,6 +5,7 @@
 
 namespace kiln {
 
+std::vector<Preset> shipped_presets(const std::string& op) { return cache::presets_of(op); }
 std::vector<Decision> shipped_decisions() { return cache::preset_decisions(); }
 std::vector<cuda::DeviceInfo> shipped_gpu_profiles() { return cache::gpu_profiles(); }
 

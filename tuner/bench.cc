@@ -4,7 +4,6 @@
 
 #include "base/text.h"
 #include "cache/gpu_profiles.h"
-#include "cache/presets.h"
 #include "kernel/template_set.h"
 #include "kiln/error.h"
 #include "runtime/lookup.h"
@@ -92,7 +91,7 @@ BenchRow Bench::Impl::measure(const Problem& wanted) {
   row.problem = complete(*op, wanted);
   const Lookup lookup({.templates = &templates,
                        .store = store.get(),
-                       .presets = cache::preset_decisions(),
+                       .presets = shipped_presets,
                        .profiles = all_profiles(),
                        .device = device,
                        .versions = versions});

@@ -1,4 +1,4 @@
-// Files built into the library: kernel templates under "templates/…", presets and GPU profiles under "presets/…".
+// Files built into the library: kernel templates under "templates/…", GPU profiles under "presets/…".
 // Immutable; thread-safe.
 #pragma once
 

@@ -12,16 +12,16 @@ Problem with_extent(const OpSpec& op, const Problem& given, const std::string& d
 }
 
 std::vector<std::int64_t> dispatch_points(const OpSpec& op, const Problem& given, const DimRange& range,
-                                          const std::vector<Decision>& known) {
+                                          const std::vector<Problem>& known) {
   std::set<std::int64_t> points{range.last};
   const std::int64_t smallest = std::max<std::int64_t>(1, range.first);
   for (std::int64_t power = 1; power < range.last; power *= 2) {
     if (power >= smallest) points.insert(power);
   }
-  for (const Decision& decision : known) {
-    const auto it = decision.problem.dims.find(range.dim);
-    if (it == decision.problem.dims.end() || it->second < smallest || it->second > range.last) continue;
-    if (decision.problem == with_extent(op, given, range.dim, it->second)) points.insert(it->second);
+  for (const Problem& problem : known) {
+    const auto it = problem.dims.find(range.dim);
+    if (it == problem.dims.end() || it->second < smallest || it->second > range.last) continue;
+    if (problem == with_extent(op, given, range.dim, it->second)) points.insert(it->second);
   }
   return {points.begin(), points.end()};
 }

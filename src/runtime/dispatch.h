@@ -20,10 +20,10 @@ struct DimRange {
 Problem with_extent(const OpSpec& op, const Problem& given, const std::string& dim, std::int64_t extent);
 
 // The last extents of the intervals that a dispatch table over `range` has: the powers of two, the range's end, and
-// every extent for which a decision of `known` solves just this problem. Ascending; each is the end of an interval that
+// every extent for which just this problem is among `known`. Ascending; each is the end of an interval that
 // begins after the one before.
 std::vector<std::int64_t> dispatch_points(const OpSpec& op, const Problem& given, const DimRange& range,
-                                          const std::vector<Decision>& known);
+                                          const std::vector<Problem>& known);
 
 // What of a configuration is compiled: two with the same text share a cubin wherever the problem does.
 std::string compiled_part(const KernelTemplate& t, const Config& config);

@@ -16,9 +16,11 @@ constexpr double kNearestDistance = 2.0;
 // Classes this unlike (about a factor of two in SMs and bandwidth together) do not answer for each other.
 constexpr double kNearClassDistance = 2.5;
 
+// Where a decision applies, and how to get at it.
 struct Near {
-  const Decision* decision;
+  const Problem* problem;
   double distance;
+  std::function<std::optional<Decision>()> decision;
 };
 
 }  // namespace
@@ -120,17 +122,26 @@ class Lookup::Descent {
   bool nearest_measured() {
     auto all = context_.store->decisions(problem_.op, lookup_.hardware_class_);
     std::erase_if(all, [](const Decision& d) { return d.evidence != Evidence::measured; });
-    return take_nearest(all, Rung::nearest_measured);
+    std::vector<Near> near;
+    for (const Decision& decision : all) {
+      if (const auto distance = near_distance(decision.problem)) {
+        near.push_back({&decision.problem, *distance, [&decision] { return decision; }});
+      }
+    }
+    return take_nearest(std::move(near), all.size(), Rung::nearest_measured);
   }
 
   bool presets(double max_class_distance, Rung rung) {
-    std::vector<Decision> same;
-    for (const Decision& decision : context_.presets) {
-      if (decision.problem.op == problem_.op && class_distance_to(decision.hardware_class) <= max_class_distance) {
-        same.push_back(decision);
+    std::vector<Near> near;
+    std::size_t considered = 0;
+    for (const Preset& preset : lookup_.presets_of(problem_.op)) {
+      if (class_distance_to(preset.hardware_class) > max_class_distance) continue;
+      ++considered;
+      if (const auto distance = near_distance(preset.problem)) {
+        near.push_back({&preset.problem, *distance, preset.decision});
       }
     }
-    return take_nearest(same, rung);
+    return take_nearest(std::move(near), considered, rung);
   }
 
   // 0 for this very class, infinity for one of no known profile.
@@ -142,21 +153,22 @@ class Lookup::Descent {
     return std::numeric_limits<double>::infinity();
   }
 
-  bool take_nearest(const std::vector<Decision>& decisions, Rung rung) {
-    std::vector<Near> near;
-    for (const Decision& decision : decisions) {
-      const auto distance = problem_distance(*op_, problem_, decision.problem);
-      if (distance && *distance <= kNearestDistance) near.push_back({&decision, *distance});
-    }
+  // Empty where a decision for `other` says nothing of this problem.
+  std::optional<double> near_distance(const Problem& other) const {
+    const auto distance = problem_distance(*op_, problem_, other);
+    return distance && *distance <= kNearestDistance ? distance : std::nullopt;
+  }
+
+  bool take_nearest(std::vector<Near> near, std::size_t considered, Rung rung) {
     if (near.empty()) {
-      note(std::string(to_string(rung)) + ": no near problem among " + std::to_string(decisions.size()));
+      note(std::string(to_string(rung)) + ": no near problem among " + std::to_string(considered));
       return false;
     }
     std::stable_sort(near.begin(), near.end(), [](const Near& a, const Near& b) { return a.distance < b.distance; });
-    for (const Near& candidate : near) {
-      if (take(*candidate.decision, rung, candidate.decision->problem.canonical())) return true;
-    }
-    return false;
+    return std::any_of(near.begin(), near.end(), [&](const Near& candidate) {
+      const std::optional<Decision> decision = candidate.decision();
+      return decision && take(*decision, rung, candidate.problem->canonical());
+    });
   }
 
   bool stored_prediction() {
@@ -270,12 +282,22 @@ Answer Lookup::find(const Problem& problem, const std::string& only_template) co
   return Descent(*this, problem, only_template).run();
 }
 
-std::vector<Decision> Lookup::known(const std::string& op) const {
-  std::vector<Decision> decisions = context_.store->decisions(op, hardware_class_);
-  for (const Decision& decision : context_.presets) {
-    if (decision.problem.op == op && decision.hardware_class == hardware_class_) decisions.push_back(decision);
+std::vector<Problem> Lookup::known(const std::string& op) const {
+  std::vector<Problem> problems;
+  for (Decision& decision : context_.store->decisions(op, hardware_class_)) {
+    problems.push_back(std::move(decision.problem));
   }
-  return decisions;
+  for (const Preset& preset : presets_of(op)) {
+    if (preset.hardware_class == hardware_class_) problems.push_back(preset.problem);
+  }
+  return problems;
+}
+
+const std::vector<Preset>& Lookup::presets_of(const std::string& op) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = presets_.find(op);
+  if (found != presets_.end()) return found->second;
+  return presets_[op] = context_.presets ? context_.presets(op) : std::vector<Preset>{};
 }
 
 Prediction predict(const KernelTemplate& t, const Problem& problem, const cuda::DeviceInfo& device) {

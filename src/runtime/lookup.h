@@ -3,7 +3,9 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <span>
 #include <string>
 #include <vector>
@@ -31,7 +33,7 @@ class Lookup {
   struct Context {
     const TemplateSet* templates = nullptr;
     Store* store = nullptr;
-    std::vector<Decision> presets;
+    std::function<std::vector<Preset>(const std::string& op)> presets;  // may be empty: none
     std::vector<cuda::DeviceInfo> profiles;  // of the presets' hardware classes, for class distance
     cuda::DeviceInfo device;
     Versions versions;
@@ -42,13 +44,18 @@ class Lookup {
   // one's reason listed), and only then.
   // `only_template`: consider no other (empty: all of the op).
   Answer find(const Problem& problem, const std::string& only_template = {}) const;
-  // Every decision for an op on this very hardware class: those stored, then those shipped.
-  std::vector<Decision> known(const std::string& op) const;
+  // Every problem of an op that is decided on this very hardware class: those stored, then those shipped.
+  std::vector<Problem> known(const std::string& op) const;
 
  private:
   class Descent;
+  // Asked for once for each op, and kept.
+  const std::vector<Preset>& presets_of(const std::string& op) const;
+
   Context context_;
   std::string hardware_class_;
+  mutable std::mutex mutex_;
+  mutable std::map<std::string, std::vector<Preset>> presets_;  // by op; none ever goes or changes
 };
 
 // The configuration that `t`'s cost model likes best for the problem, or its default where it has none.

@@ -34,7 +34,7 @@ PlanTable::PlanTable(std::shared_ptr<RuntimeCore> core, std::shared_ptr<const Op
                                                  "; allowed are 1 to " + std::to_string(kMaxBound));
   }
   plans_ = std::vector<std::atomic<const Prepared*>>(static_cast<std::size_t>(bound_) + 1);
-  const std::vector<Decision> known = core_->lookup->known(op_->name);
+  const std::vector<Problem> known = core_->lookup->known(op_->name);
   for (const std::int64_t last : dispatch_points(*op_, given_, {dim_, spec->min.value_or(0), bound_}, known)) {
     PreparedPtr prepared = prepare_problem(*core_, problem_at(last), only_template_);
     const auto& baked = prepared->answer.kernel_template->manifest.bake;

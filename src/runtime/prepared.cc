@@ -37,7 +37,7 @@ RuntimeCore::RuntimeCore(const RuntimeOptions& runtime_options, int device_ordin
   lookup = std::make_unique<Lookup>(
       Lookup::Context{.templates = &templates,
                       .store = store.get(),
-                      .presets = shipped_decisions(),
+                      .presets = shipped_presets,
                       .profiles = shipped_gpu_profiles(),
                       .device = device,
                       .versions = {.driver = cuda::driver().version,

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <filesystem>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -163,7 +164,17 @@ struct StoreOptions {
 // only; a damaged file is set aside as <file>.corrupt-<time> with one warning. Defined in cache/.
 std::unique_ptr<Store> open_store(const StoreOptions& options);
 
-// The decisions that ship with the library, and the profiles of the GPUs they were made on. Defined in cache/.
+// A decision that ships with the library. What it is about is known, the rest parsed when asked for: a lookup compares
+// the problems of all presets of an op and takes one.
+struct Preset {
+  std::string hardware_class;
+  Problem problem;
+  std::function<std::optional<Decision>()> decision;  // answers empty, having logged why, for one that cannot be read
+};
+
+// The decisions that ship with the library, for one op and in full, and the profiles of the GPUs they were made on.
+// Defined in cache/.
+std::vector<Preset> shipped_presets(const std::string& op);
 std::vector<Decision> shipped_decisions();
 std::vector<cuda::DeviceInfo> shipped_gpu_profiles();
 

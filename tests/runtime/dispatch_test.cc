@@ -15,11 +15,7 @@ class DispatchTest : public testing::Test {
   OpSpec op = mix_op();
   Problem given{.op = "mix", .dims = {{"N", 64}}, .dtypes = {{"x", bf16}}, .choices = {}, .alignments = {}};
 
-  Decision tuned(std::int64_t m, std::int64_t n = 64, DType x = bf16) const {
-    Decision decision;
-    decision.problem = mix_problem(m, n, x);
-    return decision;
-  }
+  static Problem tuned(std::int64_t m, std::int64_t n = 64, DType x = bf16) { return mix_problem(m, n, x); }
 };
 
 TEST_F(DispatchTest, WithNothingKnownPowersOfTwoAndTheEndAreThePoints) {
@@ -29,14 +25,14 @@ TEST_F(DispatchTest, WithNothingKnownPowersOfTwoAndTheEndAreThePoints) {
 }
 
 TEST_F(DispatchTest, TunedExtentsOfThisVeryProblemArePoints) {
-  const std::vector<Decision> known{tuned(6), tuned(7, 128), tuned(5, 64, f32), tuned(99), tuned(3)};
+  const std::vector<Problem> known{tuned(6), tuned(7, 128), tuned(5, 64, f32), tuned(99), tuned(3)};
   EXPECT_THAT(dispatch_points(op, given, {"M", 3, 10}, known), ElementsAre(3, 4, 6, 8, 10));
 }
 
 TEST_F(DispatchTest, OtherDimsMayBeTheOpenOne) {
   Problem wide = given;
   wide.dims = {{"M", 64}};
-  const std::vector<Decision> known{tuned(64, 6), tuned(32, 7)};
+  const std::vector<Problem> known{tuned(64, 6), tuned(32, 7)};
   EXPECT_THAT(dispatch_points(op, wide, {"N", 1, 8}, known), ElementsAre(1, 2, 4, 6, 8));
 }
 

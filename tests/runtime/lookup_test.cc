@@ -42,6 +42,16 @@ class LookupTest : public testing::Test {
     return Lookup(context).find(problem, only_template);
   }
 
+  void ship(std::vector<Decision> decisions) {
+    context.presets = [decisions = std::move(decisions)](const std::string& op) {
+      std::vector<Preset> presets;
+      for (const Decision& each : decisions) {
+        if (each.problem.op == op) presets.push_back({each.hardware_class, each.problem, [each] { return each; }});
+      }
+      return presets;
+    };
+  }
+
   void make_templates() {
     if (templates) return;
     cache::write_file(folder.path() / "mix.cuh", "#pragma once\n");
@@ -119,7 +129,7 @@ TEST_F(LookupTest, AnIllegalDefaultIsPassedOver) {
 TEST_F(LookupTest, WhatWasMeasuredForThisVeryProblemAnswersFirst) {
   store.put_decision(decision(problem, 128));
   store.put_decision(decision(mix_problem(1024, 512), 64));
-  context.presets = {preset_of(100, 32)};
+  ship({preset_of(100, 32)});
   const Answer answer = find(problem);
   EXPECT_EQ(answer.rung, Rung::exact_measured);
   EXPECT_EQ(answer.config, (Config{{"T", 128}}));
@@ -236,29 +246,71 @@ TEST_F(LookupTest, AVersionThisProcessDoesNotKnowSaysNothing) {
 }
 
 TEST_F(LookupTest, APresetForThisHardwareComesBeforeOneForHardwareLikeIt) {
-  context.presets = {preset_of(110, 32), preset_of(100, 64)};
+  ship({preset_of(110, 32), preset_of(100, 64)});
   const Answer answer = find(problem);
   EXPECT_EQ(answer.rung, Rung::preset);
   EXPECT_EQ(answer.config, (Config{{"T", 64}}));
 }
 
 TEST_F(LookupTest, APresetForHardwareLikeThisAnswersAndFarHardwareDoesNot) {
-  context.presets = {preset_of(110, 32)};
+  ship({preset_of(110, 32)});
   EXPECT_EQ(find(problem).rung, Rung::near_preset);
-  context.presets = {preset_of(1000, 32)};
+  ship({preset_of(1000, 32)});
   EXPECT_EQ(find(problem).rung, Rung::fallback);
+}
+
+TEST_F(LookupTest, APresetThatCannotBeReadGivesWayToTheNextNearest) {
+  Decision next = preset_of(100, 64);
+  next.problem = mix_problem(1024, 512);
+  ship({preset_of(100, 32), next});
+  context.presets = [presets = context.presets](const std::string& op) {
+    std::vector<Preset> some = presets(op);
+    some.front().decision = [] { return std::optional<Decision>(); };
+    return some;
+  };
+  const Answer answer = find(problem);
+  EXPECT_EQ(answer.rung, Rung::preset);
+  EXPECT_EQ(answer.config, (Config{{"T", 64}}));
+}
+
+TEST_F(LookupTest, OnlyThePresetThatAnswersIsRead) {
+  Decision far = preset_of(100, 32);
+  far.problem = mix_problem(1024, 512);
+  ship({far, preset_of(100, 64)});
+  int read = 0;
+  context.presets = [presets = context.presets, &read](const std::string& op) {
+    std::vector<Preset> counted = presets(op);
+    for (Preset& preset : counted) {
+      preset.decision = [whole = preset.decision, &read] {
+        ++read;
+        return whole();
+      };
+    }
+    return counted;
+  };
+  EXPECT_EQ(find(problem).config, (Config{{"T", 64}}));
+  EXPECT_EQ(read, 1);
+}
+
+TEST_F(LookupTest, KnowsTheProblemsDecidedOnThisHardware) {
+  store.put_decision(decision(mix_problem(1024, 512), 64));
+  ship({preset_of(100, 32), preset_of(110, 32)});
+  make_templates();
+  const Lookup lookup(context);
+  EXPECT_THAT(lookup.known("mix"), testing::ElementsAre(mix_problem(1024, 512), problem));
+  EXPECT_THAT(lookup.known("gemm"), IsEmpty());
 }
 
 TEST_F(LookupTest, APresetForAnotherComputeCapabilityDoesNotAnswer) {
   Decision preset = preset_of(100, 32);
   context.profiles[0].cc_major = 8;
   preset.hardware_class = cuda::hardware_class(context.profiles[0]);
-  context.presets = {preset};
+  ship({preset});
   EXPECT_EQ(find(problem).rung, Rung::fallback);
 }
 
 TEST_F(LookupTest, APresetForHardwareOfNoProfileDoesNotAnswer) {
-  context.presets = {preset_of(110, 32)};
+  ship({preset_of(110, 32)});
   context.profiles.clear();
   EXPECT_EQ(find(problem).rung, Rung::fallback);
 }
@@ -266,7 +318,7 @@ TEST_F(LookupTest, APresetForHardwareOfNoProfileDoesNotAnswer) {
 TEST_F(LookupTest, APresetIsNeverStaleAndGivesWayToWhatWasMeasuredHere) {
   Decision preset = preset_of(100, 32);
   preset.versions.nvrtc = "12.8";
-  context.presets = {preset};
+  ship({preset});
   EXPECT_EQ(find(problem).rung, Rung::preset);
   EXPECT_FALSE(find(problem).stale);
   store.put_decision(decision(mix_problem(1024, 512), 64));
@@ -280,7 +332,7 @@ TEST_F(LookupTest, AStoredPredictionComesBehindEveryMeasurementAndPreset) {
   EXPECT_EQ(answer.config, (Config{{"T", 128}}));
   EXPECT_EQ(answer.expected_us, 10);
   EXPECT_FALSE(answer.stale);
-  context.presets = {preset_of(110, 32)};
+  ship({preset_of(110, 32)});
   EXPECT_EQ(find(problem).rung, Rung::near_preset);
   store.put_decision(decision(mix_problem(1024, 512), 64));
   EXPECT_EQ(find(problem).rung, Rung::nearest_measured);

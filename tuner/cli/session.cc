@@ -25,7 +25,7 @@ Lookup Session::lookup(const DeviceChoice& choice) {
   Lookup::Context context;
   context.templates = &templates();
   context.store = &store();
-  context.presets = shipped_decisions();
+  context.presets = shipped_presets;
   context.profiles = shipped_gpu_profiles();
   context.device = choice.device;
   context.versions.kiln = kVersion;
