@@ -3,13 +3,13 @@
 #
 #   portable/bench/gpu_round.sh OUT_DIR [PART…]
 #
-# Parts, in this order when none is named: devices tests sanitize tune bench overhead compile query; and, only when named,
-# study (eight minutes of searching, then the cost models' scores) and torch (attention suites beside PyTorch's backends).
+# Parts, in this order when none is named: devices tests random sanitize tune bench overhead compile query; and, only when
+# named, study (eight minutes of searching, then the cost models' scores) and torch (attention suites beside PyTorch's backends).
 # Each has a time limit of its own and a log in OUT_DIR; a part that fails or cannot run says so at the end, and the exit
 # status is then 1.
 # LIMIT_<PART> (seconds) changes a limit, SUITES the suites ("gemm_small gemm_llm"), PEERS what bench compares with (empty:
-# nothing), BUDGET the tuning budget of each suite, TESTS and SANITIZED the GoogleTest filters of the tests and of those
-# that run under compute-sanitizer.
+# nothing), BUDGET the tuning budget of each suite, TESTS, RANDOM_TESTS and SANITIZED the GoogleTest filters of the tests, of those
+# with many random problems (which share the GPU, so `tests` leaves them out) and of those that run under compute-sanitizer.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -22,12 +22,13 @@ mkdir -p "$1" && out=$(cd "$1" && pwd) || exit 2
 readonly out
 shift
 parts=("$@")
-((${#parts[@]})) || parts=(devices tests sanitize tune bench overhead compile query)
+((${#parts[@]})) || parts=(devices tests random sanitize tune bench overhead compile query)
 
 readonly suites=${SUITES:-gemm_small}
 readonly peers=${PEERS-cublaslt_default cublaslt_best}
 readonly budget=${BUDGET:-240s}
-readonly tests=${TESTS:-*}
+readonly random=${RANDOM_TESTS:-*RandomProblems*}
+readonly tests=${TESTS:--$random}
 readonly sanitized=${SANITIZED:-*Small*}
 export KILN_CACHE=${KILN_CACHE:-$out/kiln.db}
 commit=$(cat "$here/COMMIT" 2>/dev/null || echo unknown)
@@ -62,22 +63,32 @@ run() {
 }
 
 gpu_tests() {
-  local program code=0 found=0
-  for program in "$here"/bin/*gpu_test*; do
-    [[ -x $program ]] || continue
-    found=1
-    echo "== $(basename "$program")"
-    (cd "$here" && "$program" --gtest_brief=1 --gtest_filter="$tests") 2>&1 | tee "$out/tests.part" || code=1
-    # A machine that should have a GPU and shows none must not look like success.
-    grep -q 'PASSED.* 0 tests' "$out/tests.part" && {
-      echo "no GPU test ran: all skipped themselves"
-      code=1
-    }
-  done
-  ((found)) || {
-    echo "there is no GPU test program in $here/bin"
-    return 1
+  local code=0
+  (cd "$here" && bin/gpu_tests --gtest_brief=1 --gtest_filter="$tests") 2>&1 | tee "$out/tests.part" || code=1
+  # A machine that should have a GPU and shows none must not look like success.
+  grep -q 'PASSED.* 0 tests' "$out/tests.part" && {
+    echo "no GPU test ran: all skipped themselves"
+    code=1
   }
+  rm -f "$out/tests.part"
+  return "$code"
+}
+
+# Most of their time is the compiler's and the host's, so several processes do them side by side.
+random_tests() {
+  local shards=7 shard code=0 pids=()
+  for ((shard = 0; shard < shards; ++shard)); do
+    (cd "$here" && GTEST_TOTAL_SHARDS=$shards GTEST_SHARD_INDEX=$shard \
+      bin/gpu_tests --gtest_brief=1 --gtest_filter="$random") >"$out/random.$shard" 2>&1 &
+    pids+=($!)
+  done
+  for ((shard = 0; shard < shards; ++shard)); do
+    wait "${pids[shard]}" || code=1
+    cat "$out/random.$shard"
+    # A machine that should have a GPU and shows none must not look like success.
+    grep -q 'PASSED.* 0 tests' "$out/random.$shard" && code=1
+  done
+  rm -f "$out"/random.?
   return "$code"
 }
 
@@ -91,25 +102,27 @@ find_sanitizer() {
   return 1
 }
 
-# Those of the GPU tests that are quick enough, under each tool.
+# Those of the GPU tests that are quick enough, under each tool; the tools run side by side.
 sanitize() {
-  local tool program sanitizer=$1 code=0 found=0
-  for tool in memcheck racecheck synccheck; do
-    for program in "$here"/bin/*gpu_test*; do
-      [[ -x $program ]] || continue
-      "$program" --gtest_list_tests --gtest_filter="$sanitized" 2>/dev/null | grep -q '^ ' || continue
-      found=1
-      echo "== $tool $(basename "$program")"
-      # Few and small problems: a sanitizer makes a kernel hundreds of times slower.
-      KILN_TEST_PROBLEMS=${KILN_TEST_PROBLEMS:-5} KILN_TEST_MAX_EXTENT=${KILN_TEST_MAX_EXTENT:-150} \
-        "$sanitizer" --tool "$tool" --error-exitcode 9 --print-limit 20 "$program" --gtest_filter="$sanitized" \
-        --gtest_brief=1 || code=1
-    done
-  done
-  ((found)) || {
+  local tool sanitizer=$1 code=0 pids=() tools=(memcheck racecheck synccheck)
+  "$here/bin/gpu_tests" --gtest_list_tests --gtest_filter="$sanitized" 2>/dev/null | grep -q '^ ' || {
     echo "no GPU test matches $sanitized"
     return 1
   }
+  for tool in "${tools[@]}"; do
+    # Few and small problems: a sanitizer makes a kernel hundreds of times slower.
+    KILN_TEST_PROBLEMS=${SANITIZED_PROBLEMS:-5} KILN_TEST_MAX_EXTENT=${SANITIZED_MAX_EXTENT:-150} \
+      "$sanitizer" --tool "$tool" --error-exitcode 9 --print-limit 20 "$here/bin/gpu_tests" \
+      --gtest_filter="$sanitized" --gtest_brief=1 >"$out/sanitize.$tool" 2>&1 &
+    pids+=($!)
+  done
+  for tool in "${tools[@]}"; do
+    wait "${pids[0]}" || code=1
+    pids=("${pids[@]:1}")
+    echo "== $tool"
+    cat "$out/sanitize.$tool"
+    rm -f "$out/sanitize.$tool"
+  done
   return "$code"
 }
 
@@ -162,8 +175,8 @@ benchmark() {
 }
 
 # Functions, run under `timeout`, need a shell of their own.
-export here out suites peers budget tests sanitized commit
-export -f gpu_tests sanitize tune_suites bench_suites study torch_suites benchmark
+export here out suites peers budget tests random sanitized commit
+export -f gpu_tests random_tests sanitize tune_suites bench_suites study torch_suites benchmark
 in_shell() { printf '%s\n' bash -c 'set -uo pipefail; "$@"' bash "$@"; }
 call() {
   local part=$1 limit=$2 words
@@ -176,6 +189,7 @@ for part in "${parts[@]}"; do
   case $part in
     devices) run devices 60 "$here/bin/kiln" devices ;;
     tests) call tests 420 gpu_tests ;;
+    random) call random 420 random_tests ;;
     sanitize)
       if sanitizer=$(find_sanitizer); then
         call sanitize 540 sanitize "$sanitizer"
@@ -192,7 +206,7 @@ for part in "${parts[@]}"; do
     compile) call compile 240 benchmark compile_speed ;;
     query) call query 60 benchmark query_latency ;;
     *)
-      note "$part" UNKNOWN "parts are devices tests sanitize tune bench study torch overhead compile query"
+      note "$part" UNKNOWN "parts are devices tests random sanitize tune bench study torch overhead compile query"
       failed=1
       ;;
   esac
