@@ -14,7 +14,7 @@ TEST(EmbeddedFiles, AreSortedByPathWithoutDoubles) {
             files.end());
 }
 
-TEST(EmbeddedFiles, HoldTemplatesAndPresetsWhole) {
+TEST(EmbeddedFiles, HoldTemplatesAndProfilesWhole) {
   const auto find = [](std::string_view path) -> std::string_view {
     for (const EmbeddedFile& file : embedded_files()) {
       if (file.path == path) return file.text;
