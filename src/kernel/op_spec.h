@@ -69,7 +69,17 @@ struct Requirement {
   std::string reason;
 };
 
-enum class Distribution { normal, uniform, positive };
+enum class Distribution { normal, uniform, positive, offsets };
+
+// What a check feeds an operand.
+struct CheckInput {
+  Distribution distribution = Distribution::normal;
+  // Of offsets only. An operand of n elements holds where each of n - 1 runs of random lengths begins, and where the
+  // last one ends.
+  Expression total{0};       // of all lengths, where there are runs enough for it
+  Expression largest{0};     // of one length
+  std::string same_as = {};  // an operand whose offsets these are too, where its total, largest and n are the same
+};
 
 // Scalars of a check, for the problems for which `when` is not 0.
 struct CheckCase {
@@ -82,10 +92,10 @@ struct CheckSpec {
   std::string dtype;      // the dtype that selects the tolerance
   std::string reference;  // a template's name; empty: the manifest brings [[check.launch]]
   std::map<std::string, DType> reference_dtypes;
-  std::map<DType, double> tolerance;           // relative Frobenius error
-  Expression loosen{1};                        // by what it is multiplied, where errors compound
-  std::map<std::string, Distribution> inputs;  // operand → distribution, default normal
-  std::vector<CheckCase> cases;                // those of a problem: first the one that is timed
+  std::map<DType, double> tolerance;         // relative Frobenius error
+  Expression loosen{1};                      // by what it is multiplied, where errors compound
+  std::map<std::string, CheckInput> inputs;  // by operand, default normal
+  std::vector<CheckCase> cases;              // those of a problem: first the one that is timed
 };
 
 struct OpSpec {

@@ -242,6 +242,61 @@ std::vector<ScalarSpec> read_scalars(TomlTable& op) {
   return scalars;
 }
 
+Distribution read_distribution(const std::string& word, const TomlPlace& place) {
+  if (word == "normal") return Distribution::normal;
+  if (word == "uniform") return Distribution::uniform;
+  if (word == "positive") return Distribution::positive;
+  manifest_error(place, "'" + word +
+                            "'; allowed: normal, uniform, positive, and for offsets a table such as { kind = "
+                            "\"offsets\", total = \"T\", largest = \"S\" }");
+}
+
+// { kind = "offsets", total = …, largest = …, same_as = … }
+CheckInput read_offsets(TomlTable& entry, const OpSpec& spec, const OperandSpec& operand) {
+  if (const std::string kind = entry.require_string("kind"); kind != "offsets") {
+    manifest_error(entry.place_of("kind"), "'" + kind + "'; the only kind is \"offsets\"");
+  }
+  const auto dtype = std::find_if(spec.dtypes.begin(), spec.dtypes.end(),
+                                  [&operand](const DTypeSpec& d) { return d.name == operand.dtype; });
+  if (operand.role != Role::in || dtype->values != std::vector<DType>{DType::i32}) {
+    manifest_error(entry.place(), "offsets are of an operand of role in whose only dtype is i32");
+  }
+  const auto total = entry.get_expression("total");
+  if (!total) manifest_error(entry.place_of("total"), "missing; give what all lengths add up to");
+  const auto largest = entry.get_expression("largest");
+  if (!largest) manifest_error(entry.place_of("largest"), "missing; give the largest of the lengths");
+  CheckInput input{.distribution = Distribution::offsets,
+                   .total = *total,
+                   .largest = *largest,
+                   .same_as = entry.get_string("same_as").value_or("")};
+  entry.refuse_unread();
+  return input;
+}
+
+std::map<std::string, CheckInput> read_inputs(TomlTable& table, const OpSpec& spec) {
+  std::map<std::string, CheckInput> inputs;
+  for (const std::string& name : table.keys()) {
+    const OperandSpec* operand = spec.find_operand(name);
+    if (operand == nullptr) manifest_error(table.place_of(name), "names no operand of the op");
+    if (table.get_node(name)->is_table()) {
+      auto entry = table.get_table(name);
+      inputs[name] = read_offsets(*entry, spec, *operand);
+    } else {
+      inputs[name].distribution = read_distribution(table.require_string(name), table.place_of(name));
+    }
+  }
+  for (const auto& [name, input] : inputs) {
+    if (input.same_as.empty()) continue;
+    const auto other = inputs.find(input.same_as);
+    if (other == inputs.end() || other->second.distribution != Distribution::offsets ||
+        !other->second.same_as.empty()) {
+      manifest_error(table.place_of(name),
+                     "same_as names '" + input.same_as + "', which is no operand with offsets of its own");
+    }
+  }
+  return inputs;
+}
+
 CheckSpec read_check(TomlTable& op, const OpSpec& spec) {
   CheckSpec check;
   auto table = op.get_table("check");
@@ -258,20 +313,7 @@ CheckSpec read_check(TomlTable& op, const OpSpec& spec) {
   }
   check.tolerance = read_tolerance(*table);
   if (const auto loosen = table->get_expression("loosen")) check.loosen = *loosen;
-  if (auto inputs = table->get_table("inputs")) {
-    for (const std::string& name : inputs->keys()) {
-      if (spec.find_operand(name) == nullptr) manifest_error(inputs->place_of(name), "names no operand of the op");
-      const std::string word = inputs->require_string(name);
-      if (word == "normal")
-        check.inputs[name] = Distribution::normal;
-      else if (word == "uniform")
-        check.inputs[name] = Distribution::uniform;
-      else if (word == "positive")
-        check.inputs[name] = Distribution::positive;
-      else
-        manifest_error(inputs->place_of(name), "'" + word + "'; allowed: normal, uniform, positive");
-    }
-  }
+  if (auto inputs = table->get_table("inputs")) check.inputs = read_inputs(*inputs, spec);
   std::map<std::string, double> defaults;
   for (const ScalarSpec& scalar : spec.scalars) defaults[scalar.name] = scalar.fallback;
   for (TomlTable& entry : table->get_tables("cases")) {
@@ -328,6 +370,10 @@ void check_symbols(const OpSpec& spec, const TomlPlace& place) {
   for (const OperandSpec& operand : spec.operands) {
     check(operand.elements, all, "operands." + operand.name + ".elements");
     if (operand.output_when) check(*operand.output_when, of_choices, "operands." + operand.name + ".output_when");
+  }
+  for (const auto& [name, input] : spec.check.inputs) {
+    check(input.total, all, "check.inputs." + name + ".total");
+    check(input.largest, all, "check.inputs." + name + ".largest");
   }
   for (const CheckCase& check_case : spec.check.cases) {
     if (check_case.when) check(*check_case.when, all, "check.cases.when");

@@ -2,11 +2,13 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <set>
 
 #include "base/embedded.h"
 #include "cuda/driver.h"
 #include "kiln/error.h"
+#include "tuner/measure/offsets.h"
 
 namespace kiln::tuner {
 namespace {
@@ -64,7 +66,7 @@ jit::CompileRequest check_kernels_request(const OpSpec& op, const Problem& probl
   const std::vector<OperandLayout> reference = operand_layouts(op, reference_problem(op, problem));
   for (std::size_t i = 0; i < layouts.size(); ++i) {
     const DType dtype = layouts[i].dtype;
-    names.insert(fill_name(layouts[i].distribution, dtype));
+    if (layouts[i].distribution != Distribution::offsets) names.insert(fill_name(layouts[i].distribution, dtype));
     names.insert(pair_name("compare", dtype, dtype));
     if (layouts[i].role == Role::in) continue;
     names.insert(poison_name(dtype));
@@ -105,7 +107,23 @@ void CheckKernels::launch(const std::string& name_expression, std::int64_t eleme
               "cuLaunchKernelEx");
 }
 
+// Each offset depends on all before it, and there are few: they come from the host.
+void CheckKernels::fill_offsets(const OperandLayout& operand, CUdeviceptr to, std::uint64_t seed) {
+  if (operand.elements <= 0) return;
+  if (operand.dtype != DType::i32 || operand.offsets.total > std::numeric_limits<std::int32_t>::max()) {
+    throw Error(ErrorCode::invalid_argument, "the offsets of " + operand.name + " are of " +
+                                                 std::string(to_string(operand.dtype)) + " and go up to " +
+                                                 std::to_string(operand.offsets.total) + "; allowed are i32");
+  }
+  const std::vector<std::int64_t> offsets = random_offsets(operand.elements, operand.offsets, seed);
+  const std::vector<std::int32_t> narrow(offsets.begin(), offsets.end());
+  // From pageable memory, which is free again when the call returns.
+  cuda::check(cuda::driver().cuMemcpyHtoDAsync(to, narrow.data(), narrow.size() * sizeof(std::int32_t), stream_),
+              "cuMemcpyHtoDAsync");
+}
+
 void CheckKernels::fill(const OperandLayout& operand, CUdeviceptr to, std::uint64_t seed) {
+  if (operand.distribution == Distribution::offsets) return fill_offsets(operand, to, seed);
   std::int64_t n = operand.elements;
   void* arguments[] = {&to, &n, &seed};
   launch(fill_name(operand.distribution, operand.dtype), n, arguments);

@@ -47,6 +47,7 @@ class CheckKernels {
   Comparison compare(DType ref_dtype, CUdeviceptr ref, DType out_dtype, CUdeviceptr out, std::int64_t elements);
 
  private:
+  void fill_offsets(const OperandLayout& operand, CUdeviceptr to, std::uint64_t seed);
   void launch(const std::string& name_expression, std::int64_t elements, void** arguments);
 
   cuda::Library library_;

@@ -49,7 +49,7 @@ Checker::Checker(const OpSpec& op, const Problem& problem, CheckKernels& kernels
 }
 
 std::uint64_t Checker::seed_of(std::size_t check_case, std::size_t operand) const {
-  return seed_ * 1'000'003 + check_case * 1009 + operand;
+  return seed_ * 1'000'003 + check_case * 1009 + layouts_[operand].seeded_by;
 }
 
 void Checker::fill_inputs(std::size_t check_case) {

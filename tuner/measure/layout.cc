@@ -46,6 +46,19 @@ ScalarValue convert(ScalarType type, double value) {
   return scalar;
 }
 
+// Offsets that are those of another operand are filled with its seed.
+void share_seeds(const OpSpec& op, std::vector<OperandLayout>& layouts) {
+  for (OperandLayout& layout : layouts) {
+    const auto input = op.check.inputs.find(layout.name);
+    if (input == op.check.inputs.end()) continue;
+    const auto other = std::find_if(layouts.begin(), layouts.end(), [&input](const OperandLayout& candidate) {
+      return candidate.name == input->second.same_as;
+    });
+    if (other == layouts.end()) continue;
+    if (other->offsets == layout.offsets && other->elements == layout.elements) layout.seeded_by = other->seeded_by;
+  }
+}
+
 }  // namespace
 
 std::vector<OperandLayout> operand_layouts(const OpSpec& op, const Problem& given) {
@@ -58,14 +71,17 @@ std::vector<OperandLayout> operand_layouts(const OpSpec& op, const Problem& give
     layout.name = operand.name;
     layout.role = operand.output_when && is_present(operand.output_when, scope) ? Role::out : operand.role;
     layout.dtype = problem.dtypes.at(operand.dtype);
+    layout.seeded_by = layouts.size();
     if (const auto found = op.check.inputs.find(operand.name); found != op.check.inputs.end()) {
-      layout.distribution = found->second;
+      layout.distribution = found->second.distribution;
+      layout.offsets = {.total = found->second.total.evaluate(scope), .largest = found->second.largest.evaluate(scope)};
     }
     layout.elements = elements(operand, scope);
     layout.bytes = layout.elements * size_of(layout.dtype);
     layout.alignment = problem.alignments.at(operand.name);
     layouts.push_back(std::move(layout));
   }
+  share_seeds(op, layouts);
   return layouts;
 }
 

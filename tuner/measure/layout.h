@@ -12,11 +12,20 @@
 
 namespace kiln::tuner {
 
+// How long runs of a random length are: see random_offsets.
+struct OffsetBounds {
+  std::int64_t total = 0;
+  std::int64_t largest = 0;
+  bool operator==(const OffsetBounds&) const = default;
+};
+
 struct OperandLayout {
   std::string name;
   Role role = Role::in;
   DType dtype = DType::f32;
   Distribution distribution = Distribution::normal;
+  OffsetBounds offsets;       // of Distribution::offsets
+  std::size_t seeded_by = 0;  // the operand whose seed fills it: its own place, or that of one with the same offsets
   std::int64_t elements = 0;
   std::int64_t bytes = 0;
   int alignment = 16;  // what the problem promises of the pointer

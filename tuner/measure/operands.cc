@@ -60,7 +60,8 @@ OperandSets::OperandSets(const std::vector<OperandLayout>& layouts, int count) {
 
 void OperandSets::fill(CheckKernels& kernels, const std::vector<OperandLayout>& layouts, std::uint64_t seed) const {
   for (const std::vector<CUdeviceptr>& pointers : pointers_) {
-    for (std::size_t i = 0; i < layouts.size(); ++i) kernels.fill(layouts[i], pointers[i], seed++);
+    for (std::size_t i = 0; i < layouts.size(); ++i) kernels.fill(layouts[i], pointers[i], seed + layouts[i].seeded_by);
+    seed += layouts.size();
   }
 }
 
