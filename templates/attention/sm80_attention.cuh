@@ -67,8 +67,9 @@ struct Sm80AttentionTile {
 
 // The index-th tile. Under a causal mask the long ones come first, so that the GPU does not end on one of them.
 template <class C>
-__device__ __forceinline__ Sm80AttentionTile sm80_attention_tile(const AttentionProblem& p,
-                                                                 const Sm80AttentionWalk& walk, int32_t index) {
+__device__ __forceinline__ Sm80AttentionTile sm80_attention_tile(const AttentionProblem& all,
+                                                                 const Sm80AttentionWalk& walk,
+                                                                 const AttentionOffsets& offsets, int32_t index) {
   using Config = Sm80AttentionConfig<C>;
   const int32_t section = index / (walk.section * walk.tiles_m);
   const int32_t first_head = section * walk.section;
@@ -78,8 +79,10 @@ __device__ __forceinline__ Sm80AttentionTile sm80_attention_tile(const Attention
   const int32_t head = first_head + place - m * heads;
 
   Sm80AttentionTile tile;
-  tile.batch = head / static_cast<int32_t>(p.H);
-  tile.head = head - tile.batch * static_cast<int32_t>(p.H);
+  tile.batch = head / static_cast<int32_t>(all.H);
+  tile.head = head - tile.batch * static_cast<int32_t>(all.H);
+  OfSequence<C, AttentionProblem> p = all;
+  if constexpr (C::lengths_is_cumulative) set_lengths(p, offsets, tile.batch);
   tile.first_query = (C::mask_is_none ? m : walk.tiles_m - 1 - m) * Config::kBM;
   const int32_t last_query = min(tile.first_query + Config::kBM, static_cast<int32_t>(p.S_q)) - 1;
   tile.block_end = ceil_div(max(0, end_key<C>(p, last_query)), Config::kBN);
@@ -220,7 +223,8 @@ __device__ __forceinline__ void sm80_attention_store(const float (&o)[Count], ty
 template <class C>
 __global__ void __launch_bounds__(Sm80AttentionConfig<C>::kThreads)
     sm80_attention(const typename C::q_t* q, const typename C::k_t* k, const typename C::v_t* v, typename C::o_t* o,
-                   float* lse, const AttentionProblem p, const Sm80AttentionWalk walk) {
+                   float* lse, const AttentionProblem all, const Sm80AttentionWalk walk,
+                   const AttentionOffsets offsets) {
   using Config = Sm80AttentionConfig<C>;
   constexpr int kBN = Config::kBN;
   constexpr int kStages = Config::kStages;
@@ -231,10 +235,15 @@ __global__ void __launch_bounds__(Sm80AttentionConfig<C>::kThreads)
   const int32_t warp = static_cast<int32_t>(threadIdx.x) / 32;
   const int32_t lane = static_cast<int32_t>(threadIdx.x) % 32;
 
-  const Sm80AttentionTile tile = sm80_attention_tile<C>(p, walk, static_cast<int32_t>(blockIdx.x));
+  const Sm80AttentionTile tile = sm80_attention_tile<C>(all, walk, offsets, static_cast<int32_t>(blockIdx.x));
+  OfSequence<C, AttentionProblem> p = all;
+  if constexpr (C::lengths_is_cumulative) set_lengths(p, offsets, tile.batch);
+  if (C::lengths_is_cumulative && tile.first_query >= p.S_q) return;  // the grid is made for the longest sequence
   const int64_t kv_head = tile.head / static_cast<int32_t>(p.H / p.H_kv);
-  const typename Config::Input* const k_head = k + tile.batch * p.k_batch + kv_head * p.k_head;
-  const typename Config::Input* const v_head = v + tile.batch * p.v_batch + kv_head * p.v_head;
+  const typename Config::Input* const k_head =
+      k + sequence_start<C>(offsets.cu_k, tile.batch, p.k_batch, p.k_row) + kv_head * p.k_head;
+  const typename Config::Input* const v_head =
+      v + sequence_start<C>(offsets.cu_k, tile.batch, p.v_batch, p.v_row) + kv_head * p.v_head;
   // Past the last block there is nothing to copy; the count of groups stays in step.
   const auto fetch_k = [&](int32_t block, int stage) {
     if (block >= tile.block_begin) {
@@ -257,8 +266,9 @@ __global__ void __launch_bounds__(Sm80AttentionConfig<C>::kThreads)
   const float factor = plain ? p.scale * tile::kLog2E : tile::kLog2E;
   const int32_t first_query = tile.first_query + warp * Config::kWarpRows;
   if (tile.block_begin < tile.block_end) {
-    Config::Q::template copy<Config::kThreads, C::COPY>(shared, q + tile.batch * p.q_batch + tile.head * p.q_head,
-                                                        p.q_row, tile.first_query, p.S_q);
+    const typename Config::Input* const q_head =
+        q + sequence_start<C>(offsets.cu_q, tile.batch, p.q_batch, p.q_row) + tile.head * p.q_head;
+    Config::Q::template copy<Config::kThreads, C::COPY>(shared, q_head, p.q_row, tile.first_query, p.S_q);
     fetch_k(tile.block_end - 1, 0);
 #pragma unroll
     for (int ahead = 1; ahead < kStages; ++ahead) {
@@ -304,9 +314,11 @@ __global__ void __launch_bounds__(Sm80AttentionConfig<C>::kThreads)
   // NOTE: read anew: what the loop does not need must not hold registers through it.
   int32_t index;
   asm volatile("mov.u32 %0, %%ctaid.x;" : "=r"(index));
-  const Sm80AttentionTile done = sm80_attention_tile<C>(p, walk, index);
+  const Sm80AttentionTile done = sm80_attention_tile<C>(all, walk, offsets, index);
+  OfSequence<C, AttentionProblem> done_p = all;
+  if constexpr (C::lengths_is_cumulative) set_lengths(done_p, offsets, done.batch);
   const int32_t done_query = done.first_query + warp * Config::kWarpRows;
-  const int64_t head_row = (static_cast<int64_t>(done.batch) * p.H + done.head) * p.S_q;
+  const int64_t head_row = lse_start<C>(done_p, offsets, done.batch, done.head);
 #pragma unroll
   for (int row_block = 0; row_block < kRowBlocks; ++row_block) {
     const int32_t query = done_query + row_block * 16;
@@ -317,18 +329,20 @@ __global__ void __launch_bounds__(Sm80AttentionConfig<C>::kThreads)
       inverse[half] = sum == 0.0f ? 0.0f : 1.0f / sum;
       if constexpr (C::lse_is_stored) {
         const int32_t row = query + lane / 4 + half * 8;
-        if (lane % 4 == 0 && row < p.S_q) {
-          const float largest = softmax[row_block].largest[half] * (plain ? p.scale : 1.0f);
+        if (lane % 4 == 0 && row < done_p.S_q) {
+          const float largest = softmax[row_block].largest[half] * (plain ? all.scale : 1.0f);
           lse[head_row + row] = sum == 0.0f ? tile::minus_infinity() : largest + logf(sum);
         }
       }
     }
 #pragma unroll
     for (int e = 0; e < kColumns / 2; ++e) o_sums[row_block][e] *= inverse[e / 2 % 2];
-    sm80_attention_store<C>(o_sums[row_block], o + done.batch * p.o_batch + done.head * p.o_head + query * p.o_row,
-                            p.o_row, walk.vector_o != 0,
+    sm80_attention_store<C>(o_sums[row_block],
+                            o + sequence_start<C>(offsets.cu_q, done.batch, all.o_batch, all.o_row) +
+                                done.head * all.o_head + query * all.o_row,
+                            all.o_row, walk.vector_o != 0,
                             dynamic_shared + Config::Q::at(warp * Config::kWarpRows + row_block * 16, 0),
-                            static_cast<int32_t>(p.S_q) - query);
+                            static_cast<int32_t>(done_p.S_q) - query);
   }
 }
 

@@ -39,6 +39,7 @@ struct Sm90AttentionArgs {
   int32_t tiles_m, heads_batch;
   int32_t section;  // heads walked together, so that what they read stays in L2
   float scale, cap;
+  AttentionOffsets offsets;
 };
 
 template <class C>
@@ -73,7 +74,14 @@ struct alignas(16) Sm90AttentionTile {
   int32_t head, batch;
   int32_t first_query;
   int32_t block_begin, block_end;
+  int32_t queries, keys;  // of its sequence, where that has lengths of its own
 };
+
+// Gives the arguments the lengths of the tile's sequence.
+__device__ __forceinline__ void set_lengths(Sm90AttentionArgs& args, const Sm90AttentionTile& tile) {
+  args.queries = tile.queries;
+  args.keys = tile.keys;
+}
 
 // Dynamic shared memory, in bytes from its start.
 template <class C>
@@ -129,11 +137,35 @@ __device__ __forceinline__ Sm90AttentionTile sm90_attention_tile(const Sm90Atten
   tile.batch = head / args.heads;
   tile.head = head - tile.batch * args.heads;
   tile.first_query = (C::mask_is_none ? m : args.tiles_m - 1 - m) * Config::kBM;
-  const int32_t last_query = min(tile.first_query + Config::kBM, args.queries) - 1;
-  const int32_t end = max(0, end_key<C>(args, last_query));
+  if constexpr (C::lengths_is_cumulative) {
+    tile.queries = args.offsets.cu_q[tile.batch + 1] - args.offsets.cu_q[tile.batch];
+    tile.keys = args.offsets.cu_k[tile.batch + 1] - args.offsets.cu_k[tile.batch];
+  }
+  OfSequence<C, Sm90AttentionArgs> own = args;
+  if constexpr (C::lengths_is_cumulative) set_lengths(own, tile);
+  const int32_t last_query = min(tile.first_query + Config::kBM, own.queries) - 1;
+  const int32_t end = max(0, end_key<C>(own, last_query));
   tile.block_end = (end + Config::kBN - 1) / Config::kBN;
-  tile.block_begin = max(0, first_key<C>(args, tile.first_query)) / Config::kBN;
+  tile.block_begin = max(0, first_key<C>(own, tile.first_query)) / Config::kBN;
+  // There are tiles for the longest sequence; another one's last have nothing to do.
+  if (C::lengths_is_cumulative && tile.first_query >= own.queries) tile.block_end = tile.block_begin;
   return tile;
+}
+
+// The place of a sequence in a tensor map, and the coordinates that its tokens have there. With cumulative lengths the
+// place is the first of its tokens, elsewhere its index.
+template <class C>
+__device__ __forceinline__ int32_t map_place(const int32_t* cu, int32_t batch) {
+  if constexpr (C::lengths_is_cumulative) return cu[batch];
+  return batch;
+}
+template <class C>
+__device__ __forceinline__ int32_t map_token(int32_t place, int32_t token) {
+  return C::lengths_is_cumulative ? place + token : token;
+}
+template <class C>
+__device__ __forceinline__ int32_t map_batch(int32_t place) {
+  return C::lengths_is_cumulative ? 0 : place;
 }
 
 // One thread loads for all tiles of this block.
@@ -150,7 +182,7 @@ __device__ __forceinline__ void sm90_attention_produce(const TensorMap& map_q, c
   tile::PipelineState<Config::kQStages> q_state;
 
   // V of a block is loaded after K of the next, which is needed first.
-  int32_t late_block = -1, late_head = 0, late_batch = 0;
+  int32_t late_block = -1, late_head = 0, late_place = 0;
   const auto load_late_v = [&] {
     if (late_block < 0) return;
     v_barriers.wait_empty(v_state);
@@ -159,7 +191,7 @@ __device__ __forceinline__ void sm90_attention_produce(const TensorMap& map_q, c
 #pragma unroll
     for (int box = 0; box < Config::kDvBoxes; ++box) {
       ptx::tma_load(shared + Storage::kV + v_state.stage * Storage::kStageV + box * Storage::kBlockSlab, map_v, full,
-                    box * 64, late_block * Config::kBN, late_head, late_batch);
+                    box * 64, map_token<C>(late_place, late_block * Config::kBN), late_head, map_batch<C>(late_place));
     }
     v_state.advance();
   };
@@ -177,6 +209,8 @@ __device__ __forceinline__ void sm90_attention_produce(const TensorMap& map_q, c
     const Sm90AttentionTile tile = sm90_attention_tile<C>(args, index);
     if (tile.block_begin >= tile.block_end) continue;
     const int32_t kv_head = tile.head / args.kv_group;
+    const int32_t place_q = map_place<C>(args.offsets.cu_q, tile.batch);
+    const int32_t place_k = map_place<C>(args.offsets.cu_k, tile.batch);
 
     send(tile);
     const uint32_t q_full = q_barriers.full(q_state.stage);
@@ -184,7 +218,7 @@ __device__ __forceinline__ void sm90_attention_produce(const TensorMap& map_q, c
 #pragma unroll
     for (int slab = 0; slab < Config::kDSlabs; ++slab) {
       ptx::tma_load(shared + Storage::kQ + q_state.stage * Storage::kStageQ + slab * Storage::kQSlab, map_q, q_full,
-                    slab * 64, tile.first_query, tile.head, tile.batch);
+                    slab * 64, map_token<C>(place_q, tile.first_query), tile.head, map_batch<C>(place_q));
     }
     q_state.advance();
 
@@ -195,18 +229,29 @@ __device__ __forceinline__ void sm90_attention_produce(const TensorMap& map_q, c
 #pragma unroll
       for (int slab = 0; slab < Config::kDSlabs; ++slab) {
         ptx::tma_load(shared + Storage::kK + k_state.stage * Storage::kStageK + slab * Storage::kBlockSlab, map_k, full,
-                      slab * 64, block * Config::kBN, kv_head, tile.batch);
+                      slab * 64, map_token<C>(place_k, block * Config::kBN), kv_head, map_batch<C>(place_k));
       }
       k_state.advance();
       load_late_v();
       late_block = block;
       late_head = kv_head;
-      late_batch = tile.batch;
+      late_place = place_k;
     }
   }
   load_late_v();
   send({.head = Sm90AttentionTile::kNone});
   ptx::mbarrier_arrive(q_barriers.full(q_state.stage));
+}
+
+// The log-sum-exp of a query of the tile's sequence.
+template <class C>
+__device__ __forceinline__ int64_t sm90_attention_lse_row(const Sm90AttentionArgs& args, const Sm90AttentionTile& tile,
+                                                          int32_t query) {
+  if constexpr (C::lengths_is_cumulative) {
+    return tile.head * args.offsets.T_q + args.offsets.cu_q[tile.batch] + query;
+  } else {
+    return (static_cast<int64_t>(tile.batch) * args.heads + tile.head) * args.queries + query;
+  }
 }
 
 // The other warps of the producer finish the tiles of this block that see no key: zeros, and the logarithm of nothing.
@@ -219,16 +264,17 @@ __device__ __forceinline__ void sm90_attention_clear(const Sm90AttentionArgs& ar
   for (int32_t round = 0; index < count; index = sm90_attention_index(++round)) {
     const Sm90AttentionTile tile = sm90_attention_tile<C>(args, index);
     if (tile.block_begin < tile.block_end) continue;
-    const int32_t end = min(tile.first_query + Config::kBM, args.queries);
+    const int32_t end =
+        min(tile.first_query + Config::kBM, C::lengths_is_cumulative ? tile.queries : args.queries);
     for (int32_t query = tile.first_query + threadIdx.x / 32 - 1; query < end; query += 3) {
-      typename C::o_t* const row = o + tile.batch * args.o_batch + tile.head * args.o_head + query * args.o_row;
+      typename C::o_t* const row = o + sequence_start<C>(args.offsets.cu_q, tile.batch, args.o_batch, args.o_row) +
+                                   tile.head * args.o_head + query * args.o_row;
       for (int32_t column = threadIdx.x % 32; column < C::D_v; column += 32) {
         row[column] = from_float<typename C::o_t>(0.0f);
       }
       if constexpr (C::lse_is_stored) {
         if (threadIdx.x % 32 == 0) {
-          lse[(static_cast<int64_t>(tile.batch) * args.heads + tile.head) * args.queries + query] =
-              tile::minus_infinity();
+          lse[sm90_attention_lse_row<C>(args, tile, query)] = tile::minus_infinity();
         }
       }
     }
@@ -292,6 +338,8 @@ struct Sm90AttentionConsumer {
   // Barrier 0 is the block's; each consumer has one at which it awaits its turn.
   static constexpr uint32_t kTurnBarrier = 1;
   static constexpr uint32_t kTurnThreads = 256;
+  // And one at which its own threads wait for each other.
+  static constexpr uint32_t kOwnBarrier = kTurnBarrier + Config::kWarpgroups;
 
   const Sm90AttentionArgs& args;
   typename C::o_t* const o_pointer;
@@ -303,6 +351,7 @@ struct Sm90AttentionConsumer {
   const tile::PipelineBarriers<Config::kStages> k_barriers, v_barriers;
   const tile::PipelineBarriers<Config::kQStages> q_barriers;
   const uint64_t q_descriptor, k_descriptor, v_descriptor;
+  const uint32_t v_shared;
   tile::PipelineState<Config::kStages> k_state, v_state;
   tile::PipelineState<Config::kQStages> q_state;
 
@@ -320,7 +369,8 @@ struct Sm90AttentionConsumer {
         q_descriptor(
             tile::operand_descriptor<true>(shared + Storage::kQ + warpgroup * Config::kRows * tile::kSlabRowBytes)),
         k_descriptor(tile::operand_descriptor<true>(shared + Storage::kK)),
-        v_descriptor(tile::operand_descriptor<false, Storage::kBlockSlab>(shared + Storage::kV)) {}
+        v_descriptor(tile::operand_descriptor<false, Storage::kBlockSlab>(shared + Storage::kV)),
+        v_shared(shared + Storage::kV) {}
 
   __device__ __forceinline__ void await_turn() const {
     if constexpr (Config::kPingpong) ptx::named_barrier_sync(kTurnBarrier + warpgroup, kTurnThreads);
@@ -334,14 +384,15 @@ struct Sm90AttentionConsumer {
     return tile.first_query + static_cast<int32_t>(warpgroup) * Config::kRows;
   }
   __device__ __forceinline__ typename C::o_t* o_of(const Sm90AttentionTile& tile) const {
-    return o_pointer + tile.batch * args.o_batch + tile.head * args.o_head + first_query(tile) * args.o_row;
+    return o_pointer + sequence_start<C>(args.offsets.cu_q, tile.batch, args.o_batch, args.o_row) +
+           tile.head * args.o_head + first_query(tile) * args.o_row;
   }
   // Of a row of the tile's part that the thread holds, one thread in four.
   __device__ __forceinline__ void store_lse(const Sm90AttentionTile& tile, int half, float value) const {
     if constexpr (C::lse_is_stored) {
       const int32_t query = first_query(tile) + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 + half * 8;
-      if (threadIdx.x % 4 == 0 && query < args.queries) {
-        lse[(static_cast<int64_t>(tile.batch) * args.heads + tile.head) * args.queries + query] = value;
+      if (threadIdx.x % 4 == 0 && query < (C::lengths_is_cumulative ? tile.queries : args.queries)) {
+        lse[sm90_attention_lse_row<C>(args, tile, query)] = value;
       }
     }
   }
@@ -367,6 +418,29 @@ struct Sm90AttentionConsumer {
     ptx::wgmma_commit_group();
   }
 
+  // NOTE: in a block of values, behind the end of a sequence of its own length stand those of another. They have no
+  // weight, but 0 times an infinity or a NaN is NaN: they become zeros. That can only be in the tile's first block, which
+  // has its last keys. Each consumer sees to it for itself; that another does the same while its products read changes
+  // nothing.
+  __device__ __forceinline__ void clear_values_behind(const Sm90AttentionTile& tile, bool first) const {
+    if constexpr (C::lengths_is_cumulative) {
+      if (!first) return;
+      const int32_t rows = tile.keys - (tile.block_end - 1) * kBN;
+      if (rows >= kBN) return;
+      const uint32_t values = v_shared + v_state.stage * Storage::kStageV;
+#pragma unroll 1
+      for (int32_t byte = rows * tile::kSlabRowBytes + threadIdx.x % 128 * 16; byte < Storage::kBlockSlab;
+           byte += 128 * 16) {
+#pragma unroll
+        for (int box = 0; box < Config::kDvBoxes; ++box) {
+          ptx::st_shared(values + box * Storage::kBlockSlab + byte, 0.0f, 0.0f, 0.0f, 0.0f);
+        }
+      }
+      ptx::fence_proxy_async_shared();
+      ptx::named_barrier_sync(kOwnBarrier + warpgroup, 128);
+    }
+  }
+
   // The tile's first block overwrites what O held.
   __device__ __forceinline__ void issue_values(float (&o)[kColumns / 2], const uint32_t (&p)[kBN / 16][4],
                                                bool first) const {
@@ -379,15 +453,17 @@ struct Sm90AttentionConsumer {
     ptx::wgmma_commit_group();
   }
 
-  // Logits become weights; `query` is the warpgroup's first.
+  // Logits of the tile found last become weights; `query` is the warpgroup's first.
   __device__ __forceinline__ void weigh(float (&s)[kBN / 2], tile::RunningSoftmax& softmax, float (&scale)[2],
                                         int32_t query, int32_t block) const {
     tile::scale_logits<C>(s, args);
+    OfSequence<C, Sm90AttentionArgs> own = args;
+    if constexpr (C::lengths_is_cumulative) set_lengths(own, tiles[place]);
     const int32_t first = block * kBN;
-    if (first + kBN > end_key<C>(args, query) ||
-        (C::mask_is_window && first < first_key<C>(args, query + Config::kRows - 1))) {
+    if (first + kBN > end_key<C>(own, query) ||
+        (C::mask_is_window && first < first_key<C>(own, query + Config::kRows - 1))) {
       const int32_t lane = threadIdx.x % 32;
-      tile::mask_logits<C>(s, args, query + threadIdx.x % 128 / 32 * 16 + lane / 4, first + lane % 4 * 2);
+      tile::mask_logits<C>(s, own, query + threadIdx.x % 128 / 32 * 16 + lane / 4, first + lane % 4 * 2);
     }
     softmax.update(s, plain ? args.scale * tile::kLog2E : tile::kLog2E, scale);
   }
@@ -404,7 +480,8 @@ struct Sm90AttentionConsumer {
     }
 #pragma unroll
     for (int e = 0; e < kColumns / 2; ++e) o[e] *= inverse[e / 2 % 2];
-    sm90_attention_store<C>(o, o_of(tile), args, args.queries - first_query(tile));
+    sm90_attention_store<C>(o, o_of(tile), args,
+                            (C::lengths_is_cumulative ? tile.queries : args.queries) - first_query(tile));
   }
 
   __device__ __forceinline__ void run() {
@@ -439,6 +516,7 @@ struct Sm90AttentionConsumer {
         await_turn();
         issue_logits(s);
         v_barriers.wait_full(v_state);
+        clear_values_behind(tiles[done], first);
         issue_values(o, p, first);
         pass_turn();
         ptx::wgmma_wait_group<1>();
@@ -463,6 +541,7 @@ struct Sm90AttentionConsumer {
       await_turn();
       issue_logits(s);
       v_barriers.wait_full(v_state);
+      clear_values_behind(tiles[done], first);
       issue_values(o, p, first);
       pass_turn();
       ptx::wgmma_wait_group<1>();
@@ -480,6 +559,7 @@ struct Sm90AttentionConsumer {
       first = true;
     }
     v_barriers.wait_full(v_state);
+    clear_values_behind(tiles[done], first);
     issue_values(o, p, first);
     ptx::wgmma_wait_group<0>();
     ptx::fence_registers(o);

@@ -23,7 +23,8 @@ __device__ __forceinline__ float reference_reduce(float value, float* scratch, C
 template <class C>
 __global__ void __launch_bounds__(kReferenceThreads)
     reference_attention(const typename C::q_t* q, const typename C::k_t* k, const typename C::v_t* v,
-                        typename C::o_t* o, float* lse, float* logits, AttentionProblem p) {
+                        typename C::o_t* o, float* lse, float* logits, const AttentionProblem all,
+                        const AttentionOffsets offsets) {
   constexpr int kRows = C::ROWS;
   constexpr int kD = C::D;
   constexpr int kDv = C::D_v;
@@ -31,17 +32,21 @@ __global__ void __launch_bounds__(kReferenceThreads)
   __shared__ float scratch[kReferenceThreads / 32];
   const float infinity = __int_as_float(0x7f800000);
 
-  float* const kept = logits + blockIdx.x * kRows * p.S_k;
-  const int64_t groups = ceil_div<int64_t>(p.S_q, kRows);
-  for (int64_t work = blockIdx.x; work < groups * p.H * p.B; work += gridDim.x) {
+  float* const kept = logits + blockIdx.x * kRows * all.S_k;
+  const int64_t groups = ceil_div<int64_t>(all.S_q, kRows);
+  for (int64_t work = blockIdx.x; work < groups * all.H * all.B; work += gridDim.x) {
     const int64_t group = work % groups;
-    const int64_t head = work / groups % p.H;
-    const int64_t batch = work / groups / p.H;
-    const int64_t kv_head = head / (p.H / p.H_kv);
+    const int64_t head = work / groups % all.H;
+    const int64_t batch = work / groups / all.H;
+    const int64_t kv_head = head / (all.H / all.H_kv);
     const int64_t first = group * kRows;
-    const typename C::q_t* q_head = q + batch * p.q_batch + head * p.q_head;
-    const typename C::k_t* k_head = k + batch * p.k_batch + kv_head * p.k_head;
-    const typename C::v_t* v_head = v + batch * p.v_batch + kv_head * p.v_head;
+    OfSequence<C, AttentionProblem> p = all;
+    if constexpr (C::lengths_is_cumulative) set_lengths(p, offsets, batch);
+    if (C::lengths_is_cumulative && first >= p.S_q) continue;
+    const typename C::q_t* q_head = q + sequence_start<C>(offsets.cu_q, batch, p.q_batch, p.q_row) + head * p.q_head;
+    const typename C::k_t* k_head = k + sequence_start<C>(offsets.cu_k, batch, p.k_batch, p.k_row) + kv_head * p.k_head;
+    const typename C::v_t* v_head = v + sequence_start<C>(offsets.cu_k, batch, p.v_batch, p.v_row) + kv_head * p.v_head;
+    typename C::o_t* o_head = o + sequence_start<C>(offsets.cu_q, batch, p.o_batch, p.o_row) + head * p.o_head;
 
     __syncthreads();
     for (int e = threadIdx.x; e < kRows * kD; e += kReferenceThreads) {
@@ -88,7 +93,7 @@ __global__ void __launch_bounds__(kReferenceThreads)
       for (int64_t key = threadIdx.x; key < p.S_k; key += kReferenceThreads) row[key] *= inverse;
       if constexpr (C::lse_is_stored) {
         if (threadIdx.x == 0)
-          lse[(batch * p.H + head) * p.S_q + first + r] = sum == 0.0f ? -infinity : base + logf(sum);
+          lse[lse_start<C>(p, offsets, batch, head) + first + r] = sum == 0.0f ? -infinity : base + logf(sum);
       }
     }
     __syncthreads();
@@ -107,8 +112,7 @@ __global__ void __launch_bounds__(kReferenceThreads)
 #pragma unroll
       for (int r = 0; r < kRows; ++r) {
         const int64_t row = first + r;
-        if (row < p.S_q)
-          o[batch * p.o_batch + head * p.o_head + row * p.o_row + d] = from_float<typename C::o_t>(sums[r]);
+        if (row < p.S_q) o_head[row * p.o_row + d] = from_float<typename C::o_t>(sums[r]);
       }
     }
   }

@@ -162,6 +162,16 @@ const std::vector<const char*> kUnalignedAttentions{
     "h=16,s_q=4096,d=64,dtype=bf16,q_row=1025,mask=causal",
     "h=16,s_q=4096,d=90,d_v=250,dtype=f16,softcap=tanh",
     "h=16,s_q=4096,d=100,dtype=bf16,mask=window,w=512",
+    "b=8,h=16,s_q=4096,d=128,dtype=bf16,mask=causal,lse=stored,lengths=cumulative",
+    "b=8,h=16,s_q=4096,d=90,d_v=250,dtype=f16,softcap=tanh,lengths=cumulative",
+    "b=8,h=16,s_q=4096,d=100,dtype=bf16,mask=window,w=512,lengths=cumulative",
+};
+const std::vector<const char*> kCumulativeAttentions{
+    "b=8,h=16,s_q=4096,d=128,dtype=bf16,mask=causal,lse=stored,lengths=cumulative",
+    "b=8,h=16,s_q=4096,d=128,dtype=f16,lengths=cumulative",
+    "b=8,h=16,s_q=4096,d=64,dtype=f16,mask=window,w=512,lse=stored,lengths=cumulative",
+    "b=8,h=16,s_q=4096,d=256,dtype=bf16,mask=causal,softcap=tanh,lse=stored,lengths=cumulative",
+    "b=8,h=16,s_q=4096,d=192,d_v=128,dtype=bf16,o=f32,mask=window,w=512,lengths=cumulative",
 };
 
 INSTANTIATE_TEST_SUITE_P(Templates, CornerConfigs,
@@ -169,7 +179,7 @@ INSTANTIATE_TEST_SUITE_P(Templates, CornerConfigs,
                                          TemplateProblems{"sm80_gemm", kGemms, kEpilogues},
                                          TemplateProblems{"sm90_gemm", kGemms, kEpilogues},
                                          TemplateProblems{"sm80_attention", kAttentions, kUnalignedAttentions},
-                                         TemplateProblems{"sm90_attention", kAttentions, {}}),
+                                         TemplateProblems{"sm90_attention", kAttentions, kCumulativeAttentions}),
                          [](const auto& test) { return std::string(test.param.template_name); });
 
 }  // namespace

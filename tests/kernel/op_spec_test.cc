@@ -423,5 +423,62 @@ TEST_F(AttentionOp, BytesAreOfWhatIsReadAndWrittenOnce) {
             2 * (5 * 6 * (64 * 2 + 32 * 4) + 7 * 3 * (64 + 32) * 2 + 6 * 5 * 4));
 }
 
+TEST_F(AttentionOp, EqualLengthsAreNotSpokenOf) {
+  const Problem problem = this->problem("b=2,h=4,s_q=10,d=64,dtype=bf16,lengths=equal");
+  EXPECT_EQ(
+      problem.canonical(),
+      "attention B=2 D=64 D_v=64 H=4 H_kv=4 S_k=10 S_q=10 W=0 k_batch=2560 k_head=64 k_row=256 o_batch=2560 "
+      "o_head=64 o_row=256 q_batch=2560 q_head=64 q_row=256 v_batch=2560 v_head=64 v_row=256 | k=bf16 l=f32 o=bf16 "
+      "q=bf16 v=bf16 | lse=none mask=none softcap=none | align_k=16 align_lse=16 align_o=16 align_q=16 align_v=16");
+}
+
+TEST_F(AttentionOp, CumulativeLengthsHaveTotalsAndNoBatchStrides) {
+  const Problem problem = this->problem("b=3,h=4,s_q=10,s_k=20,t_q=21,t_k=30,d=64,dtype=bf16,lengths=cumulative");
+  EXPECT_EQ(problem.canonical(),
+            "attention B=3 D=64 D_v=64 H=4 H_kv=4 S_k=20 S_q=10 T_k=30 T_q=21 W=0 k_head=64 k_row=256 o_head=64 "
+            "o_row=256 q_head=64 q_row=256 v_head=64 v_row=256 | k=bf16 l=f32 o=bf16 offset=i32 q=bf16 v=bf16 | "
+            "lengths=cumulative lse=none mask=none softcap=none | align_cu_k=16 align_cu_q=16 align_k=16 align_lse=16 "
+            "align_o=16 align_q=16 align_v=16");
+}
+
+TEST_F(AttentionOp, CumulativeLengthsSpanAllTokens) {
+  const Problem p =
+      problem("b=3,h=6,h_kv=3,s_q=10,s_k=20,t_q=21,t_k=30,d=64,d_v=32,dtype=bf16,lse=stored,lengths=cumulative");
+  EXPECT_EQ(elements("q", p), 21 * 6 * 64);
+  EXPECT_EQ(elements("k", p), 30 * 3 * 64);
+  EXPECT_EQ(elements("v", p), 30 * 3 * 32);
+  EXPECT_EQ(elements("o", p), 21 * 6 * 32);
+  EXPECT_EQ(elements("lse", p), 6 * 21);
+  EXPECT_EQ(elements("cu_q", p), 4);
+  EXPECT_EQ(elements("cu_k", p), 4);
+  // As of three sequences of 7 queries and 10 keys each.
+  EXPECT_EQ(flops(*op, p), 2 * 3 * 6 * (64 + 32) * 7 * 10);
+  EXPECT_EQ(bytes(*op, p), 21 * 6 * (64 + 32) * 2 + 30 * 3 * (64 + 32) * 2 + 21 * 6 * 4 + 2 * 4 * 4);
+}
+
+TEST_F(AttentionOp, TotalsAreHalfOfTheMostWhereTheyAreNotGiven) {
+  const Problem same = problem("b=8,h=4,s_q=100,d=64,dtype=bf16,lengths=cumulative");
+  EXPECT_EQ(same.dims.at("T_q"), 400);
+  EXPECT_EQ(same.dims.at("T_k"), 400);
+  const Problem one = problem("b=1,h=4,s_q=100,s_k=31,d=64,dtype=bf16,lengths=cumulative");
+  EXPECT_EQ(one.dims.at("T_q"), 100);
+  EXPECT_EQ(one.dims.at("T_k"), 31);
+}
+
+TEST_F(AttentionOp, CumulativeLengthsThatCannotBeAreRefused) {
+  const auto refused = [this](const std::string& text) {
+    return message_of(ErrorCode::invalid_argument, [&] { problem("b=3,h=4,s_q=10,d=64,dtype=bf16," + text); });
+  };
+  EXPECT_THAT(refused("lengths=cumulative,t_q=9"),
+              AllOf(HasSubstr("longest sequence of queries"), HasSubstr("S_q=10"), HasSubstr("T_q=9")));
+  EXPECT_THAT(refused("lengths=cumulative,t_q=30,t_k=9"), AllOf(HasSubstr("longest sequence of keys"), HasSubstr("9")));
+  EXPECT_THAT(refused("lengths=cumulative,t_q=-1"), HasSubstr("T_q is -1; it must be at least 0"));
+  EXPECT_THAT(refused("lengths=cumulative,t_q=4000000000"), HasSubstr("32-bit"));
+  EXPECT_THAT(refused("lengths=cumulative,q_batch=2560"), AllOf(HasSubstr("q_batch"), HasSubstr("lengths_is_equal")));
+  EXPECT_THAT(refused("t_q=30"), AllOf(HasSubstr("T_q"), HasSubstr("lengths_is_cumulative")));
+  EXPECT_THAT(refused("lengths=cumulative,t_q=21,o_row=64,o_head=1280"), HasSubstr("heads of O must not overlap"));
+  EXPECT_NO_THROW(problem("b=3,h=4,s_q=10,d=64,dtype=bf16,lengths=cumulative,t_q=20,o_row=64,o_head=1280"));
+}
+
 }  // namespace
 }  // namespace kiln

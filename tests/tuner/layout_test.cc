@@ -1,5 +1,6 @@
 #include "tuner/measure/layout.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include <gtest/gtest.h>
@@ -79,6 +80,41 @@ TEST_F(LayoutTest, OperandsThatAProblemDoesNotHaveAreEmpty) {
   EXPECT_EQ(gated[2].elements, 9);
   EXPECT_EQ(gated[3].elements, 9);
   EXPECT_EQ(gated[4].elements, 6);
+}
+
+TEST_F(LayoutTest, OffsetsHaveTheirBoundsAndMayShareASeed) {
+  const std::shared_ptr<const OpSpec> attention = templates.find_op("attention");
+  const auto layouts_of = [&](const std::string& text) {
+    const std::string shape = "h=2,d=64,dtype=bf16,b=4,s_q=10,t_q=25,lengths=cumulative";
+    return operand_layouts(*attention, problem_from_text(*attention, parse_problem_text("attention", shape + text)));
+  };
+  const std::vector<OperandLayout> same = layouts_of("");
+  ASSERT_EQ(same.size(), 7U);
+  EXPECT_EQ(same[0].seeded_by, 0U);
+  EXPECT_EQ(same[0].distribution, Distribution::normal);
+  for (const std::size_t i : {5U, 6U}) {
+    EXPECT_EQ(same[i].distribution, Distribution::offsets);
+    EXPECT_EQ(same[i].dtype, DType::i32);
+    EXPECT_EQ(same[i].elements, 5);
+    EXPECT_EQ(same[i].offsets, (OffsetBounds{.total = 25, .largest = 10}));
+    EXPECT_EQ(same[i].seeded_by, 5U);
+  }
+  const std::vector<OperandLayout> longer = layouts_of(",s_k=20,t_k=60");
+  EXPECT_EQ(longer[6].offsets, (OffsetBounds{.total = 60, .largest = 20}));
+  EXPECT_EQ(longer[6].seeded_by, 6U);
+}
+
+TEST_F(LayoutTest, OffsetsComeFromTheHostAndNeedNoKernel) {
+  const std::shared_ptr<const OpSpec> attention = templates.find_op("attention");
+  const Problem problem = problem_from_text(
+      *attention, parse_problem_text("attention", "b=2,h=2,s_q=10,d=64,dtype=bf16,lengths=cumulative"));
+  const std::vector<std::string> names = check_kernels_request(*attention, problem, {}).name_expressions;
+  const auto has = [&names](const std::string& name) {
+    return std::find(names.begin(), names.end(), "kiln::check::" + name) != names.end();
+  };
+  EXPECT_TRUE(has("compare<kiln::int32_t, kiln::int32_t>"));
+  EXPECT_TRUE(has("fill_normal<kiln::bf16>"));
+  EXPECT_FALSE(has("fill_normal<kiln::int32_t>"));
 }
 
 TEST_F(LayoutTest, TheReferenceReadsTheSameInputs) {
