@@ -11,7 +11,8 @@
 //
 // P never leaves registers: it is an accumulator of the first product and the left operand of the second. With PINGPONG
 // the consumers issue their products in turn, so that one multiplies while another has its exponentials. NOTE: a key
-// behind the mask has the weight 0, but its V is multiplied all the same: infinities and NaN there come out.
+// behind the mask has the weight 0, but its V is multiplied all the same: infinities and NaN there come out. With
+// cumulative lengths a load may reach into the next sequence, whose keys and values are taken out again.
 #pragma once
 
 #include "ptx/global_store.cuh"
