@@ -23,6 +23,17 @@ std::string to_text(Mask mask) {
                                                "; allowed are Mask::none, Mask::causal and Mask::window");
 }
 
+std::string to_text(Lengths lengths) {
+  switch (lengths) {
+    case Lengths::equal:
+      return "equal";
+    case Lengths::cumulative:
+      return "cumulative";
+  }
+  throw Error(ErrorCode::invalid_argument, "attention: lengths is " + std::to_string(static_cast<int>(lengths)) +
+                                               "; allowed are Lengths::equal and Lengths::cumulative");
+}
+
 void set_if_given(Problem& problem, const std::string& dim, const std::optional<std::int64_t>& value) {
   if (value) problem.dims[dim] = *value;
 }
@@ -31,6 +42,25 @@ void set_strides(Problem& problem, const std::string& operand, const Strides& st
   set_if_given(problem, operand + "_row", strides.token);
   set_if_given(problem, operand + "_head", strides.head);
   set_if_given(problem, operand + "_batch", strides.batch);
+}
+
+// What only one of the two kinds of lengths has would be lost without a word.
+void check_lengths(const Attention& attention) {
+  if (attention.lengths == Lengths::equal) {
+    if (attention.total_q == 0 && !attention.total_k) return;
+    throw Error(ErrorCode::invalid_argument,
+                "attention: total_q is " + std::to_string(attention.total_q) +
+                    (attention.total_k ? " and total_k is " + std::to_string(*attention.total_k) : std::string()) +
+                    "; totals need Lengths::cumulative, equal lengths have none");
+  }
+  const std::array operands{std::pair{"q", &attention.q_strides}, std::pair{"k", &attention.k_strides},
+                            std::pair{"v", &attention.v_strides}, std::pair{"o", &attention.o_strides}};
+  for (const auto& [name, strides] : operands) {
+    if (!strides->batch) continue;
+    throw Error(ErrorCode::invalid_argument,
+                std::string("attention: ") + name + "_strides.batch is " + std::to_string(*strides->batch) +
+                    "; with Lengths::cumulative it must be absent, since sequences follow one another token by token");
+  }
 }
 
 void check(const Attention& attention) {
@@ -48,6 +78,7 @@ void check(const Attention& attention) {
     throw Error(ErrorCode::invalid_argument, "attention: window is " + std::to_string(attention.window) +
                                                  "; it must be at least 0, the key where the query stands");
   }
+  check_lengths(attention);
 }
 
 }  // namespace
@@ -70,6 +101,13 @@ Problem to_problem(const Attention& attention) {
   problem.choices = {{"mask", to_text(attention.mask)},
                      {"softcap", attention.softcap > 0 ? "tanh" : "none"},
                      {"lse", attention.lse ? "stored" : "none"}};
+  if (attention.lengths != Lengths::equal) {
+    problem.choices["lengths"] = to_text(attention.lengths);
+    problem.dims["T_q"] = attention.total_q;
+    problem.dims["T_k"] = attention.total_k.value_or(attention.total_q);
+    for (const char* operand : {"cu_q", "cu_k"})
+      problem.alignments[operand] = std::max(attention.alignment, size_of(DType::i32));
+  }
   for (const char* operand : {"q", "k", "v"}) problem.alignments[operand] = attention.alignment;
   // Wider elements are aligned to themselves at the least.
   problem.alignments["o"] = std::max(attention.alignment, size_of(attention.o.value_or(attention.dtype)));
@@ -80,13 +118,32 @@ Problem to_problem(const Attention& attention) {
 AttentionOperation::AttentionOperation(Operation operation, const Attention& attention)
     : operation_(std::move(operation)),
       scale_(attention.scale.value_or(1.0F / std::sqrt(static_cast<float>(attention.d)))),
-      cap_(attention.softcap > 0 ? attention.softcap : 1.0F) {}
+      cap_(attention.softcap > 0 ? attention.softcap : 1.0F),
+      offsets_(attention.lengths == Lengths::cumulative && attention.batch > 0 && attention.heads > 0 &&
+                       attention.s_q > 0
+                   ? attention.batch + 1
+                   : 0) {}
+
+void AttentionOperation::operator()(Stream stream, const AttentionCall& call) const {
+  if (offsets_ > 0 && (call.cu_q == nullptr || call.cu_k == nullptr)) {
+    throw Error(ErrorCode::invalid_argument, std::string("attention: ") + (call.cu_q == nullptr ? "cu_q" : "cu_k") +
+                                                 " is null; with Lengths::cumulative it must point to batch + 1 = " +
+                                                 std::to_string(offsets_) + " offsets in device memory");
+  }
+  const std::array<void*, 7> pointers{const_cast<void*>(call.q),
+                                      const_cast<void*>(call.k),
+                                      const_cast<void*>(call.v),
+                                      call.o,
+                                      call.lse,
+                                      const_cast<std::int32_t*>(call.cu_q),
+                                      const_cast<std::int32_t*>(call.cu_k)};
+  const std::array<double, 2> scalars{scale_, cap_};
+  operation_(stream, pointers, scalars, call.workspace);
+}
 
 void AttentionOperation::operator()(Stream stream, const void* q, const void* k, const void* v, void* o, float* lse,
                                     void* workspace) const {
-  const std::array<void*, 5> pointers{const_cast<void*>(q), const_cast<void*>(k), const_cast<void*>(v), o, lse};
-  const std::array<double, 2> scalars{scale_, cap_};
-  operation_(stream, pointers, scalars, workspace);
+  (*this)(stream, {.q = q, .k = k, .v = v, .o = o, .lse = lse, .workspace = workspace});
 }
 
 std::size_t AttentionOperation::workspace_bytes() const { return operation_.workspace_bytes(); }

@@ -53,8 +53,8 @@ struct AttentionHash {
     return hash_of({a.batch, a.heads, a.kv_heads.value_or(-1), a.s_q, a.s_k.value_or(-1), a.d, a.d_v.value_or(-1),
                     packed({static_cast<int>(a.dtype), a.o ? static_cast<int>(*a.o) : -1, static_cast<int>(a.mask),
                             static_cast<int>(a.softcap > 0), static_cast<int>(a.lse)}),
-                    a.window, a.alignment, strides(a.q_strides), strides(a.k_strides), strides(a.v_strides),
-                    strides(a.o_strides)});
+                    static_cast<int>(a.lengths), a.total_q, a.total_k.value_or(-1), a.window, a.alignment,
+                    strides(a.q_strides), strides(a.k_strides), strides(a.v_strides), strides(a.o_strides)});
   }
 };
 
@@ -142,11 +142,15 @@ void Runtime::gemm(Stream stream, const Gemm& gemm, const GemmCall& call) {
 
 void Runtime::attention(Stream stream, const Attention& attention, const void* q, const void* k, const void* v, void* o,
                         float* lse) {
+  this->attention(stream, attention, AttentionCall{.q = q, .k = k, .v = v, .o = o, .lse = lse});
+}
+
+void Runtime::attention(Stream stream, const Attention& attention, const AttentionCall& call) {
   const Operation& operation = impl_->attentions.get(without_scalars(attention), [&] {
     refuse_in_capture(stream, "preparing an attention met for the first time");
     return prepare(to_problem(attention));
   });
-  AttentionOperation(operation, attention)(stream, q, k, v, o, lse);
+  AttentionOperation(operation, attention)(stream, call);
 }
 
 Kernel Runtime::load(const std::filesystem::path& manifest) {

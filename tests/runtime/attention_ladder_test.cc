@@ -92,6 +92,46 @@ TEST_F(AttentionLadder, NoWorkspaceGrowsWithTheSequences) {
   }
 }
 
+const Attention kCumulative{.batch = 5,
+                            .heads = 16,
+                            .s_q = 2048,
+                            .d = 128,
+                            .mask = Mask::causal,
+                            .lengths = Lengths::cumulative,
+                            .total_q = 4000};
+
+TEST_F(AttentionLadder, CumulativeLengthsHaveTheirTemplatesToo) {
+  EXPECT_EQ(name(kCumulative), "sm90_attention");
+  for (const char* gpu : {"a100", "rtx4090", "b200"}) EXPECT_EQ(name(kCumulative, gpu), "sm80_attention") << gpu;
+  Attention attention = kCumulative;
+  attention.alignment = 2;
+  EXPECT_EQ(name(attention), "sm80_attention");
+}
+
+TEST_F(AttentionLadder, TheGridIsMadeForTheLongestOfCumulativeLengths) {
+  Attention attention = kCumulative;
+  attention.alignment = 2;
+  const Answer answer = find(attention);
+  ASSERT_EQ(plan.launches.size(), 1U);
+  EXPECT_EQ(plan.launches[0].grid[0], 2048 / answer.config.at("BM") * 16 * 5);
+  // In the order of the op: q, k, v, o, lse, cu_q, cu_k.
+  EXPECT_EQ(plan.touched, (std::vector<bool>{true, true, true, true, false, true, true}));
+  find(kUsual);
+  EXPECT_EQ(plan.touched, (std::vector<bool>{true, true, true, true, false, false, false}));
+}
+
+TEST_F(AttentionLadder, NoQueriesOfCumulativeLengthsLaunchNothing) {
+  Attention attention = kCumulative;
+  attention.s_q = 0;
+  attention.s_k = 100;
+  EXPECT_NE(name(attention), "reference_attention");
+  EXPECT_TRUE(plan.launches.empty());
+  attention.total_q = 0;
+  attention.total_k = 4000;
+  find(attention);
+  EXPECT_TRUE(plan.launches.empty());
+}
+
 TEST_F(AttentionLadder, ManyHeadsAndLongSequencesFitTheGrid) {
   EXPECT_NO_THROW(find({.batch = 4096, .heads = 64, .s_q = 16, .d = 64}));  // more than 65535 heads in all
   EXPECT_EQ(plan.launches.size(), 1U);

@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include <gmock/gmock.h>
 
@@ -164,6 +165,81 @@ TEST(AttentionProblem, ResultsMayNestInAnyOrder) {
   EXPECT_NO_THROW(static_cast<void>(completed(attention)));
   attention.o_strides = {.token = 64, .head = 640 * 2, .batch = 640};  // [head, sequence, token]
   EXPECT_NO_THROW(static_cast<void>(completed(attention)));
+}
+
+// Three sequences of at most 10 queries and 20 keys.
+const Attention kCumulative{.batch = 3,
+                            .heads = 4,
+                            .s_q = 10,
+                            .s_k = 20,
+                            .d = 64,
+                            .lengths = Lengths::cumulative,
+                            .total_q = 21,
+                            .total_k = 45};
+
+TEST(AttentionProblem, CumulativeLengthsHaveTotals) {
+  const Problem problem = completed(kCumulative);
+  EXPECT_EQ(problem.choices.at("lengths"), "cumulative");
+  EXPECT_EQ(problem.dims.at("T_q"), 21);
+  EXPECT_EQ(problem.dims.at("T_k"), 45);
+  EXPECT_EQ(problem.dims.count("q_batch"), 0U);
+  EXPECT_EQ(problem.alignments.at("cu_q"), 16);
+  Attention self = kCumulative;
+  self.s_k = self.total_k = std::nullopt;
+  self.alignment = 2;
+  EXPECT_EQ(completed(self).dims.at("T_k"), 21);
+  EXPECT_EQ(completed(self).alignments.at("cu_k"), 4);
+}
+
+TEST(AttentionProblem, EqualLengthsAreThoseOfOldAndSayNothing) {
+  Attention attention = kSmall;
+  attention.lengths = Lengths::equal;
+  EXPECT_EQ(completed(attention).choices.count("lengths"), 0U);
+  EXPECT_EQ(completed(attention).alignments.count("cu_q"), 0U);
+  EXPECT_EQ(completed(attention).dtypes.count("offset"), 0U);
+}
+
+TEST(AttentionProblem, TotalsThatCannotBeAreRefused) {
+  const auto with = [](auto change) {
+    Attention attention = kCumulative;
+    change(attention);
+    return refused(attention);
+  };
+  EXPECT_THAT(with([](Attention& a) { a.total_q = -1; }), HasSubstr("T_q is -1; it must be at least 0"));
+  EXPECT_THAT(with([](Attention& a) { a.total_k = -7; }), HasSubstr("T_k is -7; it must be at least 0"));
+  EXPECT_THAT(with([](Attention& a) { a.total_q = 9; }),
+              AllOf(HasSubstr("longest sequence of queries"), HasSubstr("S_q=10"), HasSubstr("T_q=9")));
+  EXPECT_THAT(with([](Attention& a) {
+                a.total_k.reset();
+                a.s_k = 22;
+              }),
+              AllOf(HasSubstr("longest sequence of keys"), HasSubstr("S_k=22"), HasSubstr("T_k=21")));
+  EXPECT_THAT(with([](Attention& a) { a.total_q = std::int64_t{1} << 31; }), HasSubstr("32-bit integers"));
+  EXPECT_THAT(with([](Attention& a) { a.lengths = static_cast<Lengths>(7); }),
+              AllOf(HasSubstr("lengths is 7"), HasSubstr("Lengths::cumulative")));
+}
+
+TEST(AttentionProblem, WhatOneKindOfLengthsHasIsNotLostOnTheOther) {
+  Attention attention = kSmall;
+  attention.total_q = 20;
+  EXPECT_THAT(refused(attention), AllOf(HasSubstr("total_q is 20"), HasSubstr("need Lengths::cumulative")));
+  attention = kSmall;
+  attention.total_k = 30;
+  EXPECT_THAT(refused(attention), HasSubstr("total_k is 30"));
+  for (auto [operand, name] : {std::pair{&Attention::q_strides, "q"}, std::pair{&Attention::k_strides, "k"},
+                               std::pair{&Attention::v_strides, "v"}, std::pair{&Attention::o_strides, "o"}}) {
+    attention = kCumulative;
+    (attention.*operand).batch = 5120;
+    EXPECT_THAT(refused(attention),
+                AllOf(HasSubstr(std::string(name) + "_strides.batch is 5120"), HasSubstr("it must be absent")));
+  }
+}
+
+TEST(AttentionProblem, OneTensorHoldsQueriesKeysAndValuesOfCumulativeLengthsToo) {
+  Attention attention = kCumulative;
+  attention.s_k = attention.total_k = std::nullopt;
+  attention.q_strides = attention.k_strides = attention.v_strides = {.token = 12 * 64, .head = 64};
+  EXPECT_EQ(completed(attention).dims.at("v_row"), 768);
 }
 
 TEST(AttentionProblem, OneKernelServesEveryScaleAndCap) {

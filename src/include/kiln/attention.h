@@ -1,6 +1,7 @@
 // The typed attention: O = softmax(scale · Q Kᵀ, masked) V for each head of each sequence, exactly. Q is
 // [batch, heads, s_q, d], K [batch, kv_heads, s_k, d], V [batch, kv_heads, s_k, d_v] and O [batch, heads, s_q, d_v],
-// each at strides of its own; the default is tokens of all their heads, packed (BSHD).
+// each at strides of its own; the default is tokens of all their heads, packed (BSHD). Or sequences have lengths of
+// their own and follow one another along the token axis: Q is then [total_q, heads, d], and so on; see Lengths.
 #pragma once
 
 #include <cstdint>
@@ -17,6 +18,15 @@ enum class Mask {
   none,
   causal,  // a query sees the key where it stands and those before it
   window,  // of these, the one where it stands and `window` before it
+};
+
+enum class Lengths {
+  equal,  // every sequence has s_q queries and s_k keys
+  // Sequence b has the queries from cu_q[b] to before cu_q[b + 1] and the keys from cu_k[b] to before cu_k[b + 1],
+  // maybe none of either: two arrays of batch + 1 offsets in device memory, given at each call, that never fall, from 0
+  // or above to total_q and total_k or less. Tokens of no sequence are not touched. NOTE: what the arrays hold is not
+  // checked.
+  cumulative,
 };
 
 // Elements from one token, one head and one sequence to the next; absent: packed, over whatever is given. Inputs may
@@ -43,8 +53,8 @@ struct Attention {
   std::int64_t heads = 0;  // of Q and O
   std::optional<std::int64_t> kv_heads =
       std::nullopt;      // of K and V, each shared by the next heads / kv_heads; absent: heads
-  std::int64_t s_q = 0;  // queries of a sequence
-  std::optional<std::int64_t> s_k = std::nullopt;  // keys of a sequence; absent: s_q
+  std::int64_t s_q = 0;  // queries of a sequence; with Lengths::cumulative of the longest, or more
+  std::optional<std::int64_t> s_k = std::nullopt;  // keys of a sequence, likewise; absent: s_q
   std::int64_t d = 0;                              // of a head of Q and K
   std::optional<std::int64_t> d_v = std::nullopt;  // of a head of V and O; absent: d
   DType dtype = bf16;                              // of Q, K and V: bf16 or f16
@@ -54,6 +64,11 @@ struct Attention {
   std::int64_t window = 0;  // with Mask::window: keys that a query sees before the one where it stands
   float softcap = 0;        // above 0: each logit x becomes softcap · tanh(x / softcap)
   bool lse = false;         // also gives each row's log-sum-exp
+  Lengths lengths = Lengths::equal;
+  // With Lengths::cumulative: tokens that Q and O, and K and V, have room for; absent: total_k is total_q.
+  std::int64_t total_q = 0;
+  std::optional<std::int64_t> total_k = std::nullopt;
+  // Without those from sequence to sequence where lengths are cumulative.
   Strides q_strides = {};
   Strides k_strides = {};
   Strides v_strides = {};
@@ -68,13 +83,28 @@ struct Attention {
 // Throws Error{invalid_argument}.
 Problem to_problem(const Attention& attention);
 
+// Device pointers of one call. A null pointer is an error unless its tensor is empty or not in the attention.
+struct AttentionCall {
+  const void* q = nullptr;
+  const void* k = nullptr;
+  const void* v = nullptr;
+  void* o = nullptr;
+  // The natural logarithm of the sum of the exponentials of a row's logits, minus infinity for a row that sees no key;
+  // used only when prepared with .lse. Packed in f32: [batch, heads, s_q], or [heads, total_q] where lengths are
+  // cumulative.
+  float* lse = nullptr;
+  // Used only when prepared with Lengths::cumulative.
+  const std::int32_t* cu_q = nullptr;
+  const std::int32_t* cu_k = nullptr;
+  void* workspace = nullptr;  // as in GemmOperation
+};
+
 // An attention ready to launch. Thread-safe; cheap to copy (shared state).
 class AttentionOperation {
  public:
-  // On `stream`, in device pointers. `lse` is packed [batch, heads, s_q] in f32: the natural logarithm of the sum of
-  // the exponentials of a row's logits, minus infinity for a row that sees no key; used only when prepared with .lse. A
-  // null pointer is an error unless its tensor is empty. `workspace` as in GemmOperation. Throws
-  // Error{invalid_argument}, {launch_failed}.
+  // On `stream`. Throws Error{invalid_argument}, {launch_failed}.
+  void operator()(Stream stream, const AttentionCall& call) const;
+  // The same for lengths that are equal.
   void operator()(Stream stream, const void* q, const void* k, const void* v, void* o, float* lse = nullptr,
                   void* workspace = nullptr) const;
   // Of the templates that come with Kiln, only the reference needs any.
@@ -89,6 +119,7 @@ class AttentionOperation {
   Operation operation_;
   float scale_;
   float cap_;
+  std::int64_t offsets_;  // that cu_q and cu_k point to; 0 where they are not used
 };
 
 }  // namespace kiln

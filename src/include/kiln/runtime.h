@@ -55,6 +55,7 @@ class Runtime {
   // One preparation serves every scale, and every softcap above 0.
   void attention(Stream stream, const Attention& attention, const void* q, const void* k, const void* v, void* o,
                  float* lse = nullptr);
+  void attention(Stream stream, const Attention& attention, const AttentionCall& call);
 
   // Adds a template of the caller's own: a manifest file with its source beside it. Throws Error{invalid_manifest}.
   Kernel load(const std::filesystem::path& manifest);
