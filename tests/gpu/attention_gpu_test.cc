@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "tests/gpu/host_bf16.h"
 #include "tests/gpu/random_cases.h"
 #include "tests/gpu/runtime_fixture.h"
+#include "tests/message_of.h"
 #include "tuner/measure/loaded_kernel.h"
 
 namespace kiln::tuner {
@@ -47,6 +49,7 @@ class ProblemDraw {
                         .mask = masks[(i + i / heads.size()) % masks.size()],
                         .softcap = i % 4 == 3,
                         .lse = i % 2 == 0,
+                        .cumulative = (i + 2 * (i / heads.size())) % 3 == 1,
                         .output = outputs[i % outputs.size()]});
     }
   }
@@ -70,15 +73,19 @@ class ProblemDraw {
     problem.dtypes = {{"q", dtype_}, {"o", kind.output}};
     problem.choices = {
         {"mask", kind.mask}, {"softcap", kind.softcap ? "tanh" : "none"}, {"lse", kind.lse ? "stored" : "none"}};
+    if (kind.cumulative) draw_totals(problem);
+    const std::int64_t query_tokens = kind.cumulative ? problem.dims.at("T_q") : queries;
+    const std::int64_t key_tokens = problem.dims.at(kind.cumulative ? "T_k" : "S_k");
     const bool aligned = !random_.one_in(4);
     const std::int64_t unit = aligned ? 8 : 1;
-    lay_out(problem, "q", problem.dims.at("H"), queries, kind.d, unit);
-    lay_out(problem, "k", kv_heads, problem.dims.at("S_k"), kind.d, unit);
-    lay_out(problem, "v", kv_heads, problem.dims.at("S_k"), kind.d_v, unit);
-    lay_out(problem, "o", problem.dims.at("H"), queries, kind.d_v, unit);
+    lay_out(problem, "q", problem.dims.at("H"), query_tokens, kind.d, unit);
+    lay_out(problem, "k", kv_heads, key_tokens, kind.d, unit);
+    lay_out(problem, "v", kv_heads, key_tokens, kind.d_v, unit);
+    lay_out(problem, "o", problem.dims.at("H"), query_tokens, kind.d_v, unit);
     problem = complete(*t_.op, problem);
     if (!aligned) {
       for (const OperandSpec& operand : t_.op->operands) {
+        if (problem.alignments.count(operand.name) == 0) continue;  // the problem has no such operand
         if (random_.one_in(2)) problem.alignments[operand.name] = size_of(problem.dtypes.at(operand.dtype));
       }
     }
@@ -89,11 +96,25 @@ class ProblemDraw {
   struct Kind {
     int d, d_v;
     std::string mask;
-    bool softcap, lse;
+    bool softcap, lse, cumulative;
     DType output;
   };
 
   std::int64_t extent() { return 1 + random_.upto(random_.one_in(6) ? 16 : max_extent_ - 1); }
+
+  // More sequences than where lengths are equal; totals from that of one sequence alone to more than all can have, so
+  // that some tokens are of none. Where queries are as keys, they often are the same tokens.
+  void draw_totals(Problem& problem) {
+    problem.choices["lengths"] = "cumulative";
+    problem.dims["B"] = 1 + random_.upto(5);
+    const auto total = [&](std::int64_t longest) {
+      const std::int64_t most = problem.dims.at("B") * longest;
+      return random_.one_in(5) ? most + random_.upto(9) : longest + random_.upto(most - longest);
+    };
+    problem.dims["T_q"] = total(problem.dims.at("S_q"));
+    const bool same = problem.dims.at("S_k") == problem.dims.at("S_q") && random_.one_in(2);
+    problem.dims["T_k"] = same ? problem.dims.at("T_q") : total(problem.dims.at("S_k"));
+  }
 
   // Strides of one operand: any nesting of tokens, heads and sequences, each level with some elements to spare.
   void lay_out(Problem& problem, const std::string& operand, std::int64_t heads, std::int64_t tokens, std::int64_t d,
@@ -115,7 +136,7 @@ class ProblemDraw {
       span = (span + spare) * std::max<std::int64_t>(1, level.extent);
     }
     // As in a tensor that holds more than this operand for each token.
-    if (random_.one_in(4)) problem.dims.erase(operand + "_batch");
+    if (random_.one_in(4) || problem.choices.count("lengths") != 0) problem.dims.erase(operand + "_batch");
   }
 
   const KernelTemplate& t_;
@@ -156,6 +177,58 @@ struct Attended {
   Values lse;
 };
 
+// Where sequences of these lengths begin, the first behind `before` tokens of none, and where the last ends.
+std::vector<std::int32_t> offsets_of(const std::vector<int>& lengths, int before) {
+  std::vector<std::int32_t> offsets{before};
+  for (const int length : lengths) offsets.push_back(offsets.back() + length);
+  return offsets;
+}
+
+cuda::DeviceBuffer upload_offsets(const std::vector<std::int32_t>& offsets) {
+  cuda::DeviceBuffer buffer(offsets.size() * sizeof(std::int32_t));
+  cuda::check(cuda::driver().cuMemcpyHtoD(buffer.get(), offsets.data(), buffer.size()), "cuMemcpyHtoD");
+  return buffer;
+}
+
+// The tokens of one head, on the host.
+struct Head {
+  const Values& values;
+  std::size_t first = 0;         // element of token 0
+  std::size_t token_stride = 0;  // in elements
+  std::size_t d = 0;
+
+  double at(std::int64_t token, std::size_t i) const {
+    return values.at(first + static_cast<std::size_t>(token) * token_stride + i);
+  }
+};
+
+struct HostRow {
+  std::vector<double> o;
+  double lse = -std::numeric_limits<double>::infinity();
+};
+
+// One query over the keys from `begin` to before `end`, maybe none.
+HostRow attend_on_host(const Head& q, const Head& k, const Head& v, std::int64_t query, std::int64_t begin,
+                       std::int64_t end, double scale) {
+  HostRow row{.o = std::vector<double>(v.d)};
+  std::vector<double> logits;
+  for (std::int64_t key = begin; key < end; ++key) {
+    double sum = 0;
+    for (std::size_t i = 0; i < q.d; ++i) sum += q.at(query, i) * k.at(key, i);
+    logits.push_back(sum * scale);
+  }
+  if (logits.empty()) return row;
+  const double largest = *std::max_element(logits.begin(), logits.end());
+  double total = 0;
+  for (const double logit : logits) total += std::exp(logit - largest);
+  for (std::int64_t key = begin; key < end; ++key) {
+    const double weight = std::exp(logits[static_cast<std::size_t>(key - begin)] - largest) / total;
+    for (std::size_t i = 0; i < v.d; ++i) row.o[i] += weight * v.at(key, i);
+  }
+  row.lse = largest + std::log(total);
+  return row;
+}
+
 // One sequence in bf16, O in f32, through one template in the configuration that its cost model likes best.
 class AttentionTemplateGpuTest : public GpuTest, public testing::WithParamInterface<const char*> {
  protected:
@@ -175,29 +248,36 @@ class AttentionTemplateGpuTest : public GpuTest, public testing::WithParamInterf
   // Outputs are NaN before. `problem` is of one sequence with heads before tokens: see `heads_first`.
   Attended attend(const Problem& problem, const Values& q, const Values& k, const Values& v, float scale,
                   float cap = 1.0F) {
-    const auto code_for = predict(*template_, problem, device_->info()).config;
-    const auto code = builds_->build(*template_, problem, code_for);
-    if (!code) return {};
-    const LoadedKernel kernel(*template_, template_->manifest.launches, problem, code_for, *code, device_->info(),
-                              device_->handle());
-    const cuda::DeviceBuffer q_device = upload(q);
-    const cuda::DeviceBuffer k_device = upload(k);
-    const cuda::DeviceBuffer v_device = upload(v);
     const auto rows = static_cast<std::size_t>(problem.dims.at("H") * problem.dims.at("S_q"));
     Attended result{.o = Values(rows * static_cast<std::size_t>(problem.dims.at("D_v")), kNan),
                     .lse = Values(rows, kNan)};
-    const cuda::DeviceBuffer o_device = poisoned(result.o);
-    const cuda::DeviceBuffer lse_device = poisoned(result.lse);
+    launch(problem, {q, k, v}, {}, {scale, cap}, result);
+    return result;
+  }
+
+  // `result` holds what the outputs hold before, and then after. `offsets` are cu_q and cu_k, of cumulative lengths.
+  void launch(const Problem& problem, const std::array<std::reference_wrapper<const Values>, 3>& inputs,
+              const std::vector<std::vector<std::int32_t>>& offsets, const std::array<float, 2>& values,
+              Attended& result) {
+    const auto code_for = predict(*template_, problem, device_->info()).config;
+    const auto code = builds_->build(*template_, problem, code_for);
+    if (!code) return;
+    const LoadedKernel kernel(*template_, template_->manifest.launches, problem, code_for, *code, device_->info(),
+                              device_->handle());
+    std::vector<cuda::DeviceBuffer> buffers;
+    for (const Values& input : inputs) buffers.push_back(upload(input));
+    buffers.push_back(poisoned(result.o));
+    buffers.push_back(poisoned(result.lse));
+    for (const std::vector<std::int32_t>& each : offsets) buffers.push_back(upload_offsets(each));
+    std::array<CUdeviceptr, 7> pointers{};
+    for (std::size_t i = 0; i < buffers.size(); ++i) pointers.at(i) = buffers[i].get();
     const cuda::DeviceBuffer workspace(kernel.workspace_bytes());
-    const std::array pointers{q_device.get(), k_device.get(), v_device.get(), o_device.get(), lse_device.get()};
     std::array<ScalarValue, 2> scalars{};
-    scalars[0].f32 = scale;
-    scalars[1].f32 = cap;
+    for (std::size_t i = 0; i < scalars.size(); ++i) scalars.at(i).f32 = values.at(i);
     kernel.launch(pointers, scalars, workspace.get(), device_->stream());
     cuda::check(cuda::driver().cuStreamSynchronize(device_->stream()), "cuStreamSynchronize");
-    download(o_device, result.o);
-    download(lse_device, result.lse);
-    return result;
+    download(buffers[3], result.o);
+    download(buffers[4], result.lse);
   }
 
   static std::string heads_first(int heads, int queries, int keys, int d) {
@@ -350,6 +430,83 @@ TEST_P(AttentionTemplateGpuTest, SmallEveryScaleMeansWhatItSays) {
   for (std::size_t i = 0; i < minus.lse.size(); ++i) EXPECT_NEAR(minus.lse[i], plus.lse[i], 1e-3F) << i;
   // NaN: nothing else comes out.
   for (const float x : attend(all, q, k, v, kNan).o) EXPECT_TRUE(std::isnan(x));
+}
+
+// Sequences packed one after another, some without queries, without keys or without both, behind and before tokens of
+// none. All of Q, K and V that is not of every other sequence is NaN, as are tokens of no sequence.
+TEST_P(AttentionTemplateGpuTest, SmallSequencesOfTheirOwnLengthsKeepToThemselves) {
+  constexpr int kHeads = 2;
+  constexpr std::size_t kD = 64;
+  constexpr int kSpare = 7;
+  constexpr float kUntouched = 777.0F;
+  const std::vector<int> queries{40, 0, 300, 33, 0, 50, 5, 129};
+  const std::vector<int> keys{100, 20, 0, 500, 0, 20, 64, 129};
+  const std::vector<std::int32_t> cu_q = offsets_of(queries, kSpare);
+  const std::vector<std::int32_t> cu_k = offsets_of(keys, kSpare);
+  const int total_q = cu_q.back() + kSpare;
+  const int total_k = cu_k.back() + kSpare;
+  const auto element = [](int total, int head, int token) {
+    return (static_cast<std::size_t>(head) * static_cast<std::size_t>(total) + static_cast<std::size_t>(token)) * kD;
+  };
+  const Values q = random_values(element(total_q, kHeads, 0), 1);
+  const Values k = random_values(element(total_k, kHeads, 0), 2);
+  const Values v = random_values(element(total_k, kHeads, 0), 3);
+  // The sequences with an odd index alone, or with an even one.
+  const auto only = [&](Values values, const std::vector<std::int32_t>& cu, int total, std::size_t odd) {
+    for (int token = 0; token < total; ++token) {
+      const auto after = std::upper_bound(cu.begin(), cu.end(), token);
+      const auto sequence = static_cast<std::size_t>(after - cu.begin()) - 1;
+      if (after != cu.begin() && after != cu.end() && sequence % 2 == odd) continue;
+      for (int head = 0; head < kHeads; ++head) {
+        std::fill_n(values.begin() + static_cast<std::ptrdiff_t>(element(total, head, token)), kD, kNan);
+      }
+    }
+    return values;
+  };
+  const std::string strides =
+      ",q_row=64,q_head=" + std::to_string(total_q * 64) + ",o_row=64,o_head=" + std::to_string(total_q * 64) +
+      ",k_row=64,k_head=" + std::to_string(total_k * 64) + ",v_row=64,v_head=" + std::to_string(total_k * 64);
+  for (const char* mask : {"none", "causal", "window,w=9"}) {
+    const Problem p = problem("b=8,h=2,s_q=300,s_k=500,d=64,lengths=cumulative,t_q=" + std::to_string(total_q) +
+                              ",t_k=" + std::to_string(total_k) + strides + ",mask=" + mask);
+    for (const std::size_t odd : {0U, 1U}) {
+      SCOPED_TRACE(std::string(mask) + (odd == 1 ? ", odd sequences" : ", even sequences"));
+      Attended got{.o = Values(q.size(), kUntouched), .lse = Values(q.size() / kD, kUntouched)};
+      const Values q_only = only(q, cu_q, total_q, odd);
+      const Values k_only = only(k, cu_k, total_k, odd);
+      const Values v_only = only(v, cu_k, total_k, odd);
+      launch(p, {q_only, k_only, v_only}, {cu_q, cu_k}, {0.125F, 1.0F}, got);
+      for (int head = 0; head < kHeads; ++head) {
+        const Head q_head{q, element(total_q, head, 0), kD, kD};
+        const Head k_head{k, element(total_k, head, 0), kD, kD};
+        const Head v_head{v, element(total_k, head, 0), kD, kD};
+        for (int token : {0, kSpare - 1, total_q - kSpare, total_q - 1}) {
+          const std::size_t at = element(total_q, head, token);
+          EXPECT_EQ(got.lse[at / kD], kUntouched) << "token " << token << " of no sequence";
+          for (std::size_t i = 0; i < kD; ++i) EXPECT_EQ(got.o[at + i], kUntouched) << "token " << token;
+        }
+        for (std::size_t b = odd; b < queries.size(); b += 2) {
+          for (int query = 0; query < queries[b]; ++query) {
+            const int here = query + keys[b] - queries[b];  // the key where it stands
+            const int end = mask == std::string("none") ? keys[b] : std::max(0, here + 1);
+            const int begin = mask[0] == 'w' ? std::clamp(here - 9, 0, end) : 0;
+            const HostRow want =
+                attend_on_host(q_head, k_head, v_head, cu_q[b] + query, cu_k[b] + begin, cu_k[b] + end, 0.125);
+            const std::size_t at = element(total_q, head, cu_q[b] + query);
+            double worst = 0;
+            // Not std::max, which drops a NaN.
+            for (std::size_t i = 0; i < kD; ++i) worst += std::abs(got.o[at + i] - want.o[i]);
+            ASSERT_LE(worst / kD, end == begin ? 0.0 : 1e-2) << "sequence " << b << " query " << query;
+            if (end == begin) {
+              ASSERT_EQ(got.lse[at / kD], -kInfinity) << "sequence " << b << " query " << query;
+            } else {
+              ASSERT_NEAR(got.lse[at / kD], want.lse, 1e-2) << "sequence " << b << " query " << query;
+            }
+          }
+        }
+      }
+    }
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(Attention, AttentionTemplateGpuTest,
@@ -510,6 +667,124 @@ TEST_F(TypedAttentionGpuTest, NullPointersAreRefusedUnlessTheirTensorIsEmpty) {
   cuda::check(cuda::driver().cuMemcpyDtoH(o.data(), reinterpret_cast<CUdeviceptr>(tensors.o()), o.size() * 2),
               "cuMemcpyDtoH");
   EXPECT_THAT(o, Each(0));
+}
+
+// Causal self-attention of sequences of their own lengths, from one tensor [tokens, heads + 2 · kv_heads, d].
+class RaggedTensors {
+ public:
+  static constexpr int kHeads = 4;
+  static constexpr int kKvHeads = 2;
+  static constexpr std::size_t kD = 64;
+  static constexpr std::size_t kToken = (kHeads + 2 * kKvHeads) * kD;
+
+  RaggedTensors() {
+    std::vector<std::uint16_t> bits;
+    for (const float value : values_) bits.push_back(to_bf16(value));
+    input_ = cuda::DeviceBuffer(bits.size() * 2);
+    cuda::check(cuda::driver().cuMemcpyHtoD(input_.get(), bits.data(), input_.size()), "cuMemcpyHtoD");
+    output_ = cuda::DeviceBuffer(rows() * kD * 2);
+    lse_ = cuda::DeviceBuffer(rows() * sizeof(float));
+    clear();
+  }
+
+  static Attention attention() {
+    Attention attention{.batch = 4,
+                        .heads = kHeads,
+                        .kv_heads = kKvHeads,
+                        .s_q = 100,
+                        .d = kD,
+                        .mask = Mask::causal,
+                        .lse = true,
+                        .lengths = Lengths::cumulative,
+                        .total_q = 108};
+    attention.q_strides = attention.k_strides = attention.v_strides = {.token = kToken, .head = kD};
+    return attention;
+  }
+  AttentionCall call() const {
+    auto* const q = reinterpret_cast<std::uint16_t*>(input_.get());
+    const auto* const cu = reinterpret_cast<const std::int32_t*>(offsets_.get());
+    return {.q = q,
+            .k = q + kHeads * kD,
+            .v = q + (kHeads + kKvHeads) * kD,
+            .o = reinterpret_cast<void*>(output_.get()),
+            .lse = reinterpret_cast<float*>(lse_.get()),
+            .cu_q = cu,
+            .cu_k = cu};
+  }
+  void clear() {
+    cuda::check(cuda::driver().cuMemsetD8(output_.get(), 0xff, output_.size()), "cuMemsetD8");
+    cuda::check(cuda::driver().cuMemsetD8(lse_.get(), 0xff, lse_.size()), "cuMemsetD8");
+  }
+
+  // The relative Frobenius error of O, where log-sum-exps are right too.
+  double error(double scale) const {
+    cuda::check(cuda::driver().cuCtxSynchronize(), "cuCtxSynchronize");
+    std::vector<std::uint16_t> o(rows() * kD);
+    std::vector<float> lse(rows());
+    cuda::check(cuda::driver().cuMemcpyDtoH(o.data(), output_.get(), output_.size()), "cuMemcpyDtoH");
+    cuda::check(cuda::driver().cuMemcpyDtoH(lse.data(), lse_.get(), lse_.size()), "cuMemcpyDtoH");
+    double difference = 0;
+    double magnitude = 0;
+    for (std::size_t head = 0; head < kHeads; ++head) {
+      const std::size_t kv_head = head / (kHeads / kKvHeads);
+      const Head q{values_, head * kD, kToken, kD};
+      const Head k{values_, (kHeads + kv_head) * kD, kToken, kD};
+      const Head v{values_, (kHeads + kKvHeads + kv_head) * kD, kToken, kD};
+      for (std::size_t b = 0; b + 1 < cu_.size(); ++b) {
+        for (std::int32_t token = cu_[b]; token < cu_[b + 1]; ++token) {
+          const HostRow want = attend_on_host(q, k, v, token, cu_[b], token + 1, scale);
+          const auto row = static_cast<std::size_t>(token);
+          EXPECT_NEAR(lse[head * kTokens + row], want.lse, 1e-2) << "head " << head << " token " << token;
+          for (std::size_t i = 0; i < kD; ++i) {
+            const double got = from_bf16(o[(row * kHeads + head) * kD + i]);
+            difference += (got - want.o[i]) * (got - want.o[i]);
+            magnitude += want.o[i] * want.o[i];
+          }
+        }
+      }
+    }
+    return std::sqrt(difference / magnitude);
+  }
+
+ private:
+  static constexpr std::size_t kTokens = 108;
+  static std::size_t rows() { return kTokens * kHeads; }
+
+  std::vector<std::int32_t> cu_ = offsets_of({30, 0, 77, 1}, 0);
+  Values values_ = random_values(kTokens * kToken, 12);
+  cuda::DeviceBuffer offsets_ = upload_offsets(cu_);
+  cuda::DeviceBuffer input_, output_, lse_;
+};
+
+TEST_F(TypedAttentionGpuTest, SequencesOfTheirOwnLengthsAreRightPreparedOrNot) {
+  RaggedTensors tensors;
+  const auto attend = runtime_->prepare(RaggedTensors::attention());
+  attend(stream_.get(), tensors.call());
+  EXPECT_LT(tensors.error(0.125), kTolerance);
+  tensors.clear();
+  runtime_->attention(stream_.get(), RaggedTensors::attention(), tensors.call());
+  EXPECT_LT(tensors.error(0.125), kTolerance);
+  Attention promised_little = RaggedTensors::attention();
+  promised_little.alignment = 2;
+  tensors.clear();
+  runtime_->prepare(promised_little)(stream_.get(), tensors.call());
+  EXPECT_LT(tensors.error(0.125), kTolerance);
+}
+
+TEST_F(TypedAttentionGpuTest, OffsetsThatAreMissingAreRefused) {
+  const RaggedTensors tensors;
+  const auto attend = runtime_->prepare(RaggedTensors::attention());
+  AttentionCall call = tensors.call();
+  call.cu_k = nullptr;
+  EXPECT_THAT(message_of(ErrorCode::invalid_argument, [&] { attend(stream_.get(), call); }),
+              AllOf(HasSubstr("cu_k is null"), HasSubstr("batch + 1 = 5 offsets")));
+  call = tensors.call();
+  EXPECT_THAT(
+      message_of(ErrorCode::invalid_argument, [&] { attend(stream_.get(), call.q, call.k, call.v, call.o, call.lse); }),
+      HasSubstr("cu_q is null"));
+  Attention nothing = RaggedTensors::attention();
+  nothing.batch = 0;
+  EXPECT_NO_THROW(runtime_->prepare(nothing)(stream_.get(), AttentionCall{}));
 }
 
 TEST_F(TypedAttentionGpuTest, NoWorkspaceIsNeededHoweverLongTheSequences) {
