@@ -265,8 +265,7 @@ __device__ __forceinline__ void sm90_attention_clear(const Sm90AttentionArgs& ar
   for (int32_t round = 0; index < count; index = sm90_attention_index(++round)) {
     const Sm90AttentionTile tile = sm90_attention_tile<C>(args, index);
     if (tile.block_begin < tile.block_end) continue;
-    const int32_t end =
-        min(tile.first_query + Config::kBM, C::lengths_is_cumulative ? tile.queries : args.queries);
+    const int32_t end = min(tile.first_query + Config::kBM, C::lengths_is_cumulative ? tile.queries : args.queries);
     for (int32_t query = tile.first_query + threadIdx.x / 32 - 1; query < end; query += 3) {
       typename C::o_t* const row = o + sequence_start<C>(args.offsets.cu_q, tile.batch, args.o_batch, args.o_row) +
                                    tile.head * args.o_head + query * args.o_row;
@@ -420,9 +419,9 @@ struct Sm90AttentionConsumer {
   }
 
   // NOTE: in a block of values, behind the end of a sequence of its own length stand those of another. They have no
-  // weight, but 0 times an infinity or a NaN is NaN: they become zeros. That can only be in the tile's first block, which
-  // has its last keys. Each consumer sees to it for itself; that another does the same while its products read changes
-  // nothing.
+  // weight, but 0 times an infinity or a NaN is NaN: they become zeros. That can only be in the tile's first block,
+  // which has its last keys. Each consumer sees to it for itself; that another does the same while its products read
+  // changes nothing.
   __device__ __forceinline__ void clear_values_behind(const Sm90AttentionTile& tile, bool first) const {
     if constexpr (C::lengths_is_cumulative) {
       if (!first) return;
@@ -430,11 +429,11 @@ struct Sm90AttentionConsumer {
       if (rows >= kBN) return;
       const uint32_t values = v_shared + v_state.stage * Storage::kStageV;
 #pragma unroll 1
-      for (int32_t byte = rows * tile::kSlabRowBytes + threadIdx.x % 128 * 16; byte < Storage::kBlockSlab;
-           byte += 128 * 16) {
+      for (int32_t byte = rows * tile::kSlabRowBytes + threadIdx.x % 128 * 8; byte < Storage::kBlockSlab;
+           byte += 128 * 8) {
 #pragma unroll
         for (int box = 0; box < Config::kDvBoxes; ++box) {
-          ptx::st_shared(values + box * Storage::kBlockSlab + byte, 0.0f, 0.0f, 0.0f, 0.0f);
+          ptx::st_shared(values + box * Storage::kBlockSlab + byte, 0.0f, 0.0f);
         }
       }
       ptx::fence_proxy_async_shared();

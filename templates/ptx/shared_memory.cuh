@@ -20,11 +20,6 @@ __device__ __forceinline__ void st_shared(uint32_t address, float x, float y) {
   asm volatile("st.shared.v2.f32 [%0], {%1, %2};" ::"r"(address), "f"(x), "f"(y) : "memory");
 }
 
-// st.shared.v4.f32
-__device__ __forceinline__ void st_shared(uint32_t address, float x, float y, float z, float w) {
-  asm volatile("st.shared.v4.f32 [%0], {%1, %2, %3, %4};" ::"r"(address), "f"(x), "f"(y), "f"(z), "f"(w) : "memory");
-}
-
 // ld.shared.v4.f32
 __device__ __forceinline__ float4 ld_shared(uint32_t address) {
   float4 x;
