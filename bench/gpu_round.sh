@@ -102,7 +102,8 @@ find_sanitizer() {
   return 1
 }
 
-# Those of the GPU tests that are quick enough, under each tool; the tools run side by side.
+# Those of the GPU tests that are quick enough, under each tool; the tools run side by side. Only the test itself is looked
+# at: its compile workers use no GPU, and the tools' launcher has crashed while it followed a dozen of them at once.
 sanitize() {
   local tool sanitizer=$1 code=0 pids=() tools=(memcheck racecheck synccheck)
   "$here/bin/gpu_tests" --gtest_list_tests --gtest_filter="$sanitized" 2>/dev/null | grep -q '^ ' || {
@@ -112,7 +113,7 @@ sanitize() {
   for tool in "${tools[@]}"; do
     # Few and small problems: a sanitizer makes a kernel hundreds of times slower.
     KILN_TEST_PROBLEMS=${SANITIZED_PROBLEMS:-5} KILN_TEST_MAX_EXTENT=${SANITIZED_MAX_EXTENT:-150} \
-      "$sanitizer" --tool "$tool" --error-exitcode 9 --print-limit 20 "$here/bin/gpu_tests" \
+      "$sanitizer" --tool "$tool" --target-processes application-only --error-exitcode 9 --print-limit 20 "$here/bin/gpu_tests" \
       --gtest_filter="$sanitized" --gtest_brief=1 >"$out/sanitize.$tool" 2>&1 &
     pids+=($!)
   done
