@@ -153,6 +153,10 @@ void Runtime::attention(Stream stream, const Attention& attention, const Attenti
   AttentionOperation(operation, attention)(stream, call);
 }
 
+Problem Runtime::problem(const std::string& op, std::string_view fields) const {
+  return given_in_text(*impl_->core->templates.find_op(op), parse_problem_text(op, fields));
+}
+
 Kernel Runtime::load(const std::filesystem::path& manifest) {
   return Kernel(std::make_shared<const Kernel::Impl>(Kernel::Impl{impl_->core->templates.load(manifest)}));
 }

@@ -12,6 +12,7 @@
 #include "base/process.h"
 #include "cuda/driver.h"
 #include "cuda/memory.h"
+#include "kiln/c_api.h"
 #include "kiln/kiln.h"
 #include "tests/gpu/host_bf16.h"
 #include "tests/gpu/runtime_fixture.h"
@@ -158,6 +159,40 @@ TEST_F(RuntimeGpuTest, APreparedGemmIsRightFromManyThreads) {
   }
   for (std::thread& thread : threads) thread.join();
   for (const double error : errors) EXPECT_LT(error, kTolerance);
+}
+
+TEST_F(RuntimeGpuTest, TheCInterfaceDoesTheSame) {
+  kiln_runtime* runtime = nullptr;
+  ASSERT_EQ(kiln_runtime_create(-1, "", &runtime), KILN_OK) << kiln_last_error();
+  kiln_operation* gemm = nullptr;
+  ASSERT_EQ(kiln_prepare(runtime, "gemm", "m=200,n=136,k=72,dtype=bf16", &gemm), KILN_OK) << kiln_last_error();
+  Operands operands(200, 136, 72);
+  const std::array<void*, 3> pointers{operands.a(), operands.b(), operands.d()};
+  const std::array<double, 2> scalars{2.0, 0.0};
+  ASSERT_EQ(kiln_launch(gemm, stream_.get(), pointers.data(), 3, scalars.data(), 2, nullptr), KILN_OK)
+      << kiln_last_error();
+  EXPECT_LT(operands.error(200, [](int, int, double product) { return 2 * product; }), kTolerance);
+  EXPECT_EQ(kiln_launch(gemm, stream_.get(), pointers.data(), 2, nullptr, 0, nullptr), KILN_INVALID_ARGUMENT);
+  EXPECT_THAT(kiln_last_error(), HasSubstr("takes"));
+  std::array<char, 10> text{};
+  std::size_t length = 0;
+  EXPECT_EQ(kiln_operation_describe(gemm, 0, text.data(), text.size(), &length), KILN_OK);
+  EXPECT_EQ(std::string(text.data()).size(), text.size() - 1);
+  EXPECT_GT(length, text.size());
+  kiln_operation_destroy(gemm);
+
+  kiln_operation* range = nullptr;
+  ASSERT_EQ(kiln_prepare_up_to(runtime, "gemm", "m=300,n=136,k=72,dtype=bf16", "M", &range), KILN_OK);
+  operands.clear();
+  ASSERT_EQ(kiln_launch_at(range, stream_.get(), 17, pointers.data(), 3, nullptr, 0, nullptr), KILN_OK);
+  EXPECT_LT(operands.error(17), kTolerance);
+  std::size_t bytes = 1;
+  EXPECT_EQ(kiln_operation_workspace(range, &bytes), KILN_OK);
+  kiln_operation_destroy(range);
+
+  EXPECT_EQ(kiln_prepare(runtime, "gemm", "m=1,q=2", &gemm), KILN_INVALID_ARGUMENT);
+  EXPECT_EQ(kiln_prepare(runtime, "gem", "m=1", &gemm), KILN_NOT_FOUND);
+  kiln_runtime_destroy(runtime);
 }
 
 TEST_F(RuntimeGpuTest, ARangeOfRowsIsServedByOneOperation) {

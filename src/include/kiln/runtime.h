@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "kiln/attention.h"
 #include "kiln/gemm.h"
@@ -56,6 +57,10 @@ class Runtime {
   void attention(Stream stream, const Attention& attention, const void* q, const void* k, const void* v, void* o,
                  float* lse = nullptr);
   void attention(Stream stream, const Attention& attention, const AttentionCall& call);
+
+  // A problem from text as on the command line, "m=4096,n=4096,k=4096,dtype=bf16", for prepare() to complete. Throws
+  // Error{not_found} for an op that there is not, {invalid_argument} naming the piece that cannot be read.
+  Problem problem(const std::string& op, std::string_view fields) const;
 
   // Adds a template of the caller's own: a manifest file with its source beside it. Throws Error{invalid_manifest}.
   Kernel load(const std::filesystem::path& manifest);
