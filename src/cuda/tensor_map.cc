@@ -133,6 +133,13 @@ std::string describe_spec(const TensorMapSpec& spec) {
 
 }  // namespace
 
+void check_tensor_map(const TensorMapSpec& spec) {
+  data_type(spec.dtype);
+  swizzle(spec.swizzle_bytes);
+  l2_promotion(spec.l2_promotion_bytes);
+  check_spec(spec);
+}
+
 void encode_tensor_map(CUtensorMap* map, const TensorMapSpec& spec, CUdeviceptr address) {
   const CUtensorMapDataType type = data_type(spec.dtype);
   const CUtensorMapSwizzle swizzle_mode = swizzle(spec.swizzle_bytes);

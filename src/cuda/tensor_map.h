@@ -19,8 +19,9 @@ struct TensorMapSpec {
   int l2_promotion_bytes = 0;                    // 0, 64, 128 or 256
 };
 
-// Throws Error{invalid_argument} naming the field, the value met and what the hardware allows. `address` must be
-// 16-byte aligned; it may be replaced later by replace_address.
+// Throws Error{invalid_argument} naming the field, the value met and what the hardware allows. Needs no driver.
+void check_tensor_map(const TensorMapSpec& spec);
+// Throws likewise. `address` must be 16-byte aligned; it may be replaced later by replace_address.
 void encode_tensor_map(CUtensorMap* map, const TensorMapSpec& spec, CUdeviceptr address);
 void replace_address(CUtensorMap* map, CUdeviceptr address);
 

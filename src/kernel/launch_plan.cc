@@ -215,21 +215,22 @@ class PlanBuilder {
     for (const Expression& e : map.dims) dims.push_back(static_cast<std::uint64_t>(value(e)));
     for (const Expression& e : map.strides) strides.push_back(static_cast<std::uint64_t>(value(e) * size_of(dtype)));
     for (const Expression& e : map.box) box.push_back(static_cast<std::uint32_t>(value(e)));
-    if (encode_ == EncodeMaps::yes) {
-      alignas(128) CUtensorMap encoded;
-      try {
-        cuda::encode_tensor_map(&encoded,
-                                {.dtype = dtype,
-                                 .dims = dims,
-                                 .strides_bytes = strides,
-                                 .box = box,
-                                 .swizzle_bytes = static_cast<int>(value(map.swizzle)),
-                                 .l2_promotion_bytes = static_cast<int>(value(map.l2_promotion))},
-                                kPlaceholderAddress);
-      } catch (const Error& error) {
-        throw Error(error.code(), t_.manifest.name + ": tensor_map." + name + ": " + error.what());
+    const cuda::TensorMapSpec spec{.dtype = dtype,
+                                   .dims = dims,
+                                   .strides_bytes = strides,
+                                   .box = box,
+                                   .swizzle_bytes = static_cast<int>(value(map.swizzle)),
+                                   .l2_promotion_bytes = static_cast<int>(value(map.l2_promotion))};
+    try {
+      if (encode_ == EncodeMaps::yes) {
+        alignas(128) CUtensorMap encoded;
+        cuda::encode_tensor_map(&encoded, spec, kPlaceholderAddress);
+        std::memcpy(launch.arguments.data() + offset, &encoded, sizeof(encoded));
+      } else {
+        cuda::check_tensor_map(spec);
       }
-      std::memcpy(launch.arguments.data() + offset, &encoded, sizeof(encoded));
+    } catch (const Error& error) {
+      throw Error(error.code(), t_.manifest.name + ": tensor_map." + name + ": " + error.what());
     }
     if (map.workspace.empty()) {
       const int operand = operand_index(map.operand);
