@@ -14,6 +14,8 @@
 extern "C" {
 #endif
 
+/* NOLINTBEGIN(readability-identifier-naming): names as C has them. */
+
 /* A CUstream or cudaStream_t; null is the legacy default stream. */
 struct CUstream_st;
 typedef struct CUstream_st* kiln_stream;
@@ -84,6 +86,8 @@ kiln_status kiln_operation_workspace(const kiln_operation* operation, size_t* by
  */
 kiln_status kiln_operation_describe(const kiln_operation* operation, int64_t extent, char* text, size_t size,
                                     size_t* length);
+
+/* NOLINTEND(readability-identifier-naming) */
 
 #ifdef __cplusplus
 }
