@@ -65,8 +65,8 @@ std::span<const T> values(const T* first, size_t count, const char* name) {
   return {first, count};
 }
 
-kiln::Problem read_problem(const kiln_runtime* runtime, const char* op, const char* problem) {
-  return given(runtime, "runtime").runtime.problem(&given(op, "op"), &given(problem, "problem"));
+kiln::Problem read_problem(const kiln::Runtime& runtime, const char* op, const char* problem) {
+  return runtime.problem(&given(op, "op"), &given(problem, "problem"));
 }
 
 }  // namespace
@@ -103,7 +103,8 @@ kiln_status kiln_runtime_load(kiln_runtime* runtime, const char* manifest) {
 kiln_status kiln_prepare(kiln_runtime* runtime, const char* op, const char* problem, kiln_operation** operation) {
   return guarded([&] {
     kiln_operation*& result = given(operation, "operation");
-    result = new kiln_operation{runtime->runtime.prepare(read_problem(runtime, op, problem))};
+    kiln::Runtime& on = given(runtime, "runtime").runtime;
+    result = new kiln_operation{on.prepare(read_problem(on, op, problem))};
   });
 }
 
@@ -111,8 +112,8 @@ kiln_status kiln_prepare_up_to(kiln_runtime* runtime, const char* op, const char
                                kiln_operation** operation) {
   return guarded([&] {
     kiln_operation*& result = given(operation, "operation");
-    const kiln::Problem bound = read_problem(runtime, op, problem);
-    result = new kiln_operation{runtime->runtime.prepare(bound, &given(dim, "dim"))};
+    kiln::Runtime& on = given(runtime, "runtime").runtime;
+    result = new kiln_operation{on.prepare(read_problem(on, op, problem), &given(dim, "dim"))};
   });
 }
 
