@@ -8,8 +8,9 @@
 # Each has a time limit of its own and a log in OUT_DIR; a part that fails or cannot run says so at the end, and the exit
 # status is then 1.
 # LIMIT_<PART> (seconds) changes a limit, SUITES the suites ("gemm_small gemm_llm"), PEERS what bench compares with (empty:
-# nothing), BUDGET the tuning budget of each suite, TESTS, RANDOM_TESTS and SANITIZED the GoogleTest filters of the tests, of those
-# with many random problems (which share the GPU, so `tests` leaves them out) and of those that run under compute-sanitizer.
+# nothing), TEMPLATE the only template that tune, bench and torch consider, BUDGET the tuning budget of each suite, TESTS,
+# RANDOM_TESTS and SANITIZED the GoogleTest filters of the tests, of those with many random problems (which share the GPU,
+# so `tests` leaves them out) and of those that run under compute-sanitizer.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
@@ -27,6 +28,7 @@ parts=("$@")
 readonly suites=${SUITES:-gemm_small}
 readonly peers=${PEERS-cublaslt_default cublaslt_best}
 readonly budget=${BUDGET:-240s}
+readonly template=${TEMPLATE:-}
 readonly random=${RANDOM_TESTS:-*RandomProblems*}
 readonly tests=${TESTS:--$random}
 readonly sanitized=${SANITIZED:-*Small*}
@@ -128,13 +130,15 @@ sanitize() {
 }
 
 tune_suites() {
-  local suite code=0
+  local suite code=0 only=(${template:+--template "$template"})
   for suite in $suites; do
     echo "== $suite"
-    "$here/bin/kiln" tune --suite "$here/bench/suites/$suite.toml" --budget "$budget" || code=$?
+    "$here/bin/kiln" tune --suite "$here/bench/suites/$suite.toml" --budget "$budget" "${only[@]}" || code=$?
   done
   echo "== again, wholly from the database"
-  for suite in $suites; do "$here/bin/kiln" tune --suite "$here/bench/suites/$suite.toml" --budget 60s || code=$?; done
+  for suite in $suites; do
+    "$here/bin/kiln" tune --suite "$here/bench/suites/$suite.toml" --budget 60s "${only[@]}" || code=$?
+  done
   "$here/bin/kiln" cache export "$out/results.json" || code=$?
   return "$code"
 }
@@ -149,7 +153,7 @@ study() {
 }
 
 bench_suites() {
-  local suite peer flags=() code=0
+  local suite peer flags=(${template:+--template "$template"}) code=0
   for peer in $peers; do flags+=(--peer "$peer"); done
   for suite in $suites; do
     "$here/bin/kiln" bench --suite "$here/bench/suites/$suite.toml" "${flags[@]}" \
@@ -159,10 +163,10 @@ bench_suites() {
 }
 
 torch_suites() {
-  local suite code=0
+  local suite code=0 only=(${template:+--template "$template"})
   for suite in $suites; do
     python3 "$here/bench/peers/attention_torch.py" --kiln "$here/bin/kiln" --suite "$here/bench/suites/$suite.toml" \
-      --commit "$commit" --out "$out/$suite.json" || code=$?
+      --commit "$commit" --out "$out/$suite.json" "${only[@]}" || code=$?
   done
   return "$code"
 }
@@ -176,7 +180,7 @@ benchmark() {
 }
 
 # Functions, run under `timeout`, need a shell of their own.
-export here out suites peers budget tests random sanitized commit
+export here out suites peers budget template tests random sanitized commit
 export -f gpu_tests random_tests sanitize tune_suites bench_suites study torch_suites benchmark
 in_shell() { printf '%s\n' bash -c 'set -uo pipefail; "$@"' bash "$@"; }
 call() {

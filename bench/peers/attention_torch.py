@@ -3,7 +3,7 @@
 interleaved with `kiln bench` on the same rows, and writes one results file with both.
 
 usage: bench/peers/attention_torch.py --suite FILE --out FILE [--kiln PROGRAM] [--gpu N] [--rounds 3] [--group 8]
-                                      [--repeats 5] [--commit TEXT]
+                                      [--repeats 5] [--template NAME] [--commit TEXT]
 
 The rows are taken in groups. For each group `--rounds` times in turn: `kiln bench` times Kiln, then a process of its own
 times the peers `cudnn` and `fa2` (Kiln calls a GPU that another process holds disturbed, so PyTorch is not kept in this
@@ -197,6 +197,8 @@ def kiln_rows(options, suite, problems, folder):
     command = [options.kiln, "bench", "--suite", part, "--out", out, "--commit", options.commit, "--rounds", "5"]
     if options.gpu is not None:
         command += ["--gpu", options.gpu]
+    if options.template is not None:
+        command += ["--template", options.template]
     done = subprocess.run(command, stdout=subprocess.DEVNULL, check=False)
     if not out.exists():
         sys.exit(f"kiln bench failed with exit code {done.returncode}")
@@ -256,6 +258,8 @@ def print_row(row):
     ratios = [f"{peer} {row['peers'][peer]['us'] / us:.2f}" for peer in PEERS if us and peer in row["peers"]]
     rate = f"{us:.1f} us, {row['flops'] / us / 1e6:.0f} TFLOP/s" if us else "failed"
     failures = [f"{peer}: {why}" for peer, why in row.get("peer_failures", {}).items()]
+    if row.get("foreign_work"):
+        failures.append("other processes computed on this GPU: not to be recorded")
     print(f"{row['problem']}: {rate}; " + ", ".join(ratios + failures), flush=True)
 
 
@@ -268,6 +272,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=3, help="times that kiln and the peers take turns")
     parser.add_argument("--group", type=int, default=8, help="rows timed in one turn")
     parser.add_argument("--repeats", type=int, default=5, help="batches of each peer in one turn")
+    parser.add_argument("--template", help="of Kiln only this template's configurations; tune with the same beforehand")
     parser.add_argument("--commit", default="unknown")
     parser.add_argument("--child", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
@@ -297,7 +302,7 @@ def main():
                 print_row(rows[-1])
     results.update(
         suite=suite.get("name", options.suite.stem), rows=rows, template_digest=digests,
-        command="bench/peers/attention_torch.py",
+        command="bench/peers/attention_torch.py" + (f" --template {options.template}" if options.template else ""),
         protocol=f"{options.rounds} rounds of kiln bench (5 batches) and peers ({options.repeats} batches) in turn, batches "
         "of at least 2 ms in CUDA graphs, random normal data, median over the rounds and their range over the median")
     if versions:
