@@ -162,6 +162,7 @@ class Study {
   std::optional<Contender> model_choice(StudyRow& row) {
     std::vector<TemplatePtr> accepting;
     for (const TemplatePtr& t : parts_.templates->of_op(row.problem.op)) {
+      if (!left_out(options_, t->manifest).empty()) continue;
       if (rejection(*t, row.problem, parts_.device).empty()) accepting.push_back(t);
     }
     const SearchSpace space(accepting, row.problem, parts_.device);

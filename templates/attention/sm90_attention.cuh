@@ -4,10 +4,10 @@
 // A persistent block has one producer warpgroup and WARPGROUPS consumer warpgroups. A tile is 64 · WARPGROUPS queries
 // of a head; each consumer has 64 of them and walks the keys they see, in blocks of BN from the last to the first:
 //
-//   producer (one thread)   which tile, and its Q; for each block of keys: wait empty → TMA loads K[BN,D], then
-//   V[BN,D_v] consumer warpgroup      S = Q Kᵀ of the next block and O += P V of this one are issued together; while
-//   the second still
-//                           runs, S becomes P: mask, row maximum, exponentials. Then O is scaled to the new maximum.
+//   - The producer, one thread, says which tile is next and loads its Q, then for each block of keys, as soon as there
+//     is room, K[BN,D] and V[BN,D_v], all by TMA.
+//   - A consumer issues S = Q Kᵀ of the next block and O += P V of this one together; while the second still runs, S
+//     becomes P: mask, row maximum, exponentials. Then O is scaled to the new maximum.
 //
 // P never leaves registers: it is an accumulator of the first product and the left operand of the second. With PINGPONG
 // the consumers issue their products in turn, so that one multiplies while another has its exponentials. NOTE: a key

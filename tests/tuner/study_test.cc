@@ -48,6 +48,13 @@ TEST_F(StudyTest, BothSearchesAndTheModelAreHeldAgainstEachOther) {
   EXPECT_EQ(summary.worst_loss, 0);
 }
 
+TEST_F(StudyTest, TheModelChoosesAmongTheTemplatesAskedForToo) {
+  lab.options.templates = {"toy_simple"};
+  const std::vector<StudyRow> rows = study({problem(1 << 20)});
+  ASSERT_EQ(rows.size(), 1U);
+  EXPECT_EQ(rows[0].model_template, "toy_simple");
+}
+
 TEST_F(StudyTest, AModelThatErrsShowsInItsRowOnly) {
   lab.device.time_us = [](const Candidate& candidate) {
     if (candidate.template_name != "toy_unrolled") return 30.0;
