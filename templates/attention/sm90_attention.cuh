@@ -259,6 +259,8 @@ __device__ __forceinline__ int64_t sm90_attention_lse_row(const Sm90AttentionArg
 template <class C>
 __device__ __forceinline__ void sm90_attention_clear(const Sm90AttentionArgs& args, typename C::o_t* o, float* lse) {
   using Config = Sm90AttentionConfig<C>;
+  // Each query sees the key at its own place, counted from the end, if there is one.
+  if (!C::lengths_is_cumulative && args.keys >= max(1, args.queries)) return;
   ptx::griddepcontrol_wait();
   const int32_t count = args.tiles_m * args.heads_batch;
   int32_t index = sm90_attention_index(0);
