@@ -4,9 +4,9 @@
 #   portable/bench/gpu_round.sh OUT_DIR [PART…]
 #
 # Parts, in this order when none is named: devices tests random sanitize tune bench overhead compile query; and, only when
-# named, study (eight minutes of searching, then the cost models' scores) and torch (attention suites beside PyTorch's backends).
-# Each has a time limit of its own and a log in OUT_DIR; a part that fails or cannot run says so at the end, and the exit
-# status is then 1.
+# named, study (eight minutes of searching, then the cost models' scores), torch (attention suites beside PyTorch's backends)
+# and error (attention's error on random problems against PyTorch's). Each has a time limit of its own and a log in OUT_DIR;
+# a part that fails or cannot run says so at the end, and the exit status is then 1.
 # LIMIT_<PART> (seconds) changes a limit, SUITES the suites ("gemm_small gemm_llm"), PEERS what bench compares with (empty:
 # nothing), TEMPLATE the only template that tune, bench and torch consider, BUDGET the tuning budget of each suite, TESTS,
 # RANDOM_TESTS and SANITIZED the GoogleTest filters of the tests, of those with many random problems (which share the GPU,
@@ -207,11 +207,14 @@ for part in "${parts[@]}"; do
     bench) call bench 420 bench_suites ;;
     study) call study 590 study ;;
     torch) call torch 580 torch_suites ;;
+    error)
+      run error 420 python3 "$here/bench/peers/attention_error.py" --commit "$commit" --out "$out/attention_error.json"
+      ;;
     overhead) call overhead 120 benchmark launch_overhead --benchmark_enable_random_interleaving=true ;;
     compile) call compile 240 benchmark compile_speed ;;
     query) call query 60 benchmark query_latency ;;
     *)
-      note "$part" UNKNOWN "parts are devices tests random sanitize tune bench study torch overhead compile query"
+      note "$part" UNKNOWN "parts are devices tests random sanitize tune bench study torch error overhead compile query"
       failed=1
       ;;
   esac
@@ -221,6 +224,7 @@ echo
 [[ -s $out/tune.log ]] && sed -n '/^problem/,$p' "$out/tune.log" | head -n 60
 [[ -s $out/bench.log ]] && tail -n 60 "$out/bench.log"
 [[ -s $out/torch.log ]] && tail -n 60 "$out/torch.log"
+[[ -s $out/error.log ]] && tail -n 60 "$out/error.log"
 [[ -s $out/overhead.log ]] && grep -E '_median|error' "$out/overhead.log"
 [[ -s $out/compile.log ]] && grep -E '^[A-Z][A-Za-z0-9]+/' "$out/compile.log"
 [[ -s $out/query.log ]] && grep -E '^(Query|Version)' "$out/query.log"
