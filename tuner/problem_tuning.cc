@@ -15,6 +15,7 @@
 #include "tuner/decision_rule.h"
 #include "tuner/measure/layout.h"
 #include "tuner/measure/peers.h"
+#include "tuner/search/near_winners.h"
 
 namespace kiln::tuner {
 namespace {
@@ -31,12 +32,8 @@ constexpr std::size_t kQuickBatch = 64;
 constexpr std::size_t kQuickFinalists = 24;
 constexpr std::size_t kBatch = 16;
 // Winners of other problems that a search starts from: of the store, and of the presets.
-constexpr std::size_t kNearStored = 3;
-constexpr std::size_t kNearShipped = 2;
-// Beyond a factor of eight in every dim a winner says little.
-constexpr double kFarthestWinner = 3.0;
-// A winner that is illegal here lends its nearest legal relative, if it differs in at most so many parameters.
-constexpr int kFarthestRelative = 2;
+constexpr std::size_t kNearStored = 2;
+constexpr std::size_t kNearShipped = 1;
 // The part of a problem's time that the search may use; the rest is for the finalists.
 constexpr double kSearchShare = 0.7;
 // How many predicted candidates are really compiled: the model picks among what the compiler accepts.
@@ -171,7 +168,7 @@ void ProblemTuning::look_up() {
   result_.space_size = space_->points().size();
   if (space_->truncated()) observer_.warning("the space is too large to enumerate; a part of it is searched");
   references_ = std::make_unique<References>(*parts_.templates, builder_, parts_.device, *op_, problem_);
-  if (options_.resume && parts_.measurer != nullptr) reuse_stored_trials();
+  if (options_.reuse_trials && parts_.measurer != nullptr) reuse_stored_trials();
 }
 
 // A decision is fresh when the same software made it for the template as it is now.
@@ -228,31 +225,13 @@ std::vector<std::size_t> ProblemTuning::known_good() {
   }
   std::vector<Decision> measured = parts_.store->decisions(problem_.op, hardware_class_);
   std::erase_if(measured, [&](const Decision& d) { return d.evidence != Evidence::measured || d.problem == problem_; });
-  add_near_winners(measured, kNearStored, &points);
+  add_near_winners(*space_, *op_, problem_, measured, kNearStored, &points);
   std::vector<Decision> shipped = parts_.presets;
   const auto of_this_class = [&](const Decision& d) { return d.hardware_class == hardware_class_; };
   // Winners of other hardware are a start where there are no better ones.
   if (std::any_of(shipped.begin(), shipped.end(), of_this_class)) std::erase_if(shipped, std::not_fn(of_this_class));
-  add_near_winners(shipped, kNearShipped, &points);
+  add_near_winners(*space_, *op_, problem_, shipped, kNearShipped, &points);
   return points;
-}
-
-// Adds the nearest first, `most` at the most.
-void ProblemTuning::add_near_winners(const std::vector<Decision>& winners, std::size_t most,
-                                     std::vector<std::size_t>* points) const {
-  std::vector<std::pair<double, const Decision*>> near;
-  for (const Decision& decision : winners) {
-    const std::optional<double> away = problem_distance(*op_, problem_, decision.problem);
-    if (away && *away <= kFarthestWinner) near.emplace_back(*away, &decision);
-  }
-  std::stable_sort(near.begin(), near.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
-  for (const auto& [away, decision] : near) {
-    if (most == 0) return;
-    const auto point = space_->nearest(decision->template_name, decision->config, kFarthestRelative);
-    if (!point || std::find(points->begin(), points->end(), *point) != points->end()) continue;
-    points->push_back(*point);
-    --most;
-  }
 }
 
 // ---- The search ----

@@ -45,7 +45,6 @@ class ProblemTuning {
   bool answer_from_store();
   void reuse_stored_trials();
   std::vector<std::size_t> known_good();
-  void add_near_winners(const std::vector<Decision>& winners, std::size_t most, std::vector<std::size_t>* points) const;
 
   bool share_used() const;
   bool search_stopped() const;

@@ -41,7 +41,8 @@ struct StudySummary {
 StudySummary summarise(const std::vector<StudyRow>& rows);
 
 // `parts.store` takes what the exhaustive search measures; the default search has an empty store of its own, which it
-// keeps from problem to problem, and of parts.presets only those of other problems. `options` are the default search's.
+// keeps from problem to problem, and of parts.presets only those of other problems. `options` are the default search's;
+// with options.reuse_trials the exhaustive one measures only what `parts.store` has no trial of, and the best.
 // Problems not reached before a stop or the end of options.budget are left out.
 std::vector<StudyRow> run_study(const TuningParts& parts, const TuneOptions& options,
                                 const std::vector<Problem>& problems, TuneObserver& observer);

@@ -263,6 +263,19 @@ TEST(Answers, AModelWithoutTrialsOrConstantsSaysWhatIsMissing) {
   EXPECT_THAT(wrong_file.err, HasSubstr("not of simt_gemm"));
 }
 
+TEST(Answers, ASearchIsReplayedOverStoredTrials) {
+  const Machine machine;
+  EXPECT_EQ(machine.kiln({"model", "replay", "--gpu", "h200"}).code, 4) << "no trials yet";
+  fill_with_trials(machine.database());
+  const Json replay = parsed(machine.kiln({"model", "replay", "--gpu", "h200", "--known", "20", "--json"}));
+  ASSERT_EQ(replay["rows"].size(), 1U);
+  const Json& row = replay["rows"][0];
+  EXPECT_GT(row["known"].get<int>(), 20);
+  EXPECT_EQ(row["tried"], 24);
+  EXPECT_LE(row["found_of_best"].get<double>(), 1);
+  EXPECT_EQ(machine.kiln({"model", "replay", "--gpu", "h200", "--op", "gemv"}).code, 4);
+}
+
 TEST(Answers, AStudyNeedsTheGpu) {
   const Machine machine;
   const std::string suite = source_path("bench/suites/search_study.toml").string();

@@ -196,7 +196,7 @@ TEST_F(RangeTuningTest, PredictionMeasuresNothing) {
 
 TEST_F(RangeTuningTest, ContendedTimesChangeNoDecision) {
   tune();
-  lab.options.resume = false;
+  lab.options.resume = lab.options.reuse_trials = false;
   lab.device.foreign = true;
   lab.device.time_of_job = [](const MeasureJob&, const Candidate& candidate) {
     return candidate.config.at("BLOCK") == 128 ? 1.0 : 50.0;

@@ -86,6 +86,23 @@ TEST_F(StudyTest, TheDefaultSearchStartsFromNothing) {
   EXPECT_GT(rows[0].found.compiled, 0);
 }
 
+TEST_F(StudyTest, StoredTrialsAreReusedWhereThatIsAskedFor) {
+  lab.options.reuse_trials = false;
+  study({problem(1 << 20)});
+  std::size_t space = 0;
+  const auto measured = [&](bool reuse) {
+    lab.options.reuse_trials = reuse;
+    lab.device.measured.clear();
+    const std::vector<StudyRow> rows = study({problem(1 << 20)});
+    space = rows.at(0).exhaustive.space_size;
+    EXPECT_EQ(rows[0].exhaustive.tried, static_cast<int>(space));
+    EXPECT_DOUBLE_EQ(rows[0].exhaustive_us, 10);
+    return lab.device.measured.size();
+  };
+  const std::size_t anew = measured(false);
+  EXPECT_EQ(measured(true) + space, anew);
+}
+
 TEST_F(StudyTest, ABudgetEndsIt) {
   lab.device.takes = std::chrono::milliseconds(40);
   lab.options.budget = std::chrono::milliseconds(1500);

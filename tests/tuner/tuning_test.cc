@@ -134,7 +134,7 @@ TEST(TuningTest, TheIncumbentStaysUnlessItIsBeatenByMoreThanTheNoise) {
   FictionalLab lab;
   lab.device.time_us = landscape_us;
   lab.run();
-  lab.options.resume = false;
+  lab.options.resume = lab.options.reuse_trials = false;
   const auto challenge = [&](double challenger_us) {
     lab.device.time_us = [challenger_us](const Candidate& candidate) {
       if (to_text(candidate.config) == "BLOCK=256,UNROLL=2") return challenger_us;

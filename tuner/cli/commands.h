@@ -17,6 +17,7 @@ int run_bench(const Arguments& arguments);
 int run_model(const Arguments& arguments);
 int run_model_report(const Arguments& arguments);
 int run_model_refit(const Arguments& arguments);
+int run_model_replay(const Arguments& arguments);
 int run_model_study(const Arguments& arguments);
 int run_cache(const Arguments& arguments);
 

@@ -28,7 +28,8 @@ constexpr const char* kProtocol =
     "screened) "
     "and the 5 best again in a fresh process (15 batches). Then both winners and the first by prediction that is "
     "usable: "
-    "15 interleaved batches of 2 ms in a fresh process, medians.";
+    "15 interleaved batches of 2 ms in a fresh process, medians. Where reused_trials is true, the quick look at most "
+    "candidates was that of an earlier study.";
 
 Json search_json(const TuneResult& result, double us) {
   return {{"template", result.template_name},
@@ -68,6 +69,7 @@ Json results_file(const tuner::Suite& suite, const std::vector<tuner::StudyRow>&
           {"driver", parts.versions.driver},
           {"nvrtc", parts.versions.nvrtc},
           {"exhaustive_within", tune.exhaustive_within},
+          {"reused_trials", tune.reuse_trials},
           {"mode", tune.cold ? "cold" : "warm"},
           {"protocol", kProtocol},
           {"rows", list},
@@ -110,10 +112,11 @@ int run_model_study(const Arguments& arguments) {
        "measured by the default search per problem at most")  //
       ("within", po::value<double>()->value_name("FACTOR")->default_value(kWithin),
        "the exhaustive search leaves out what is predicted slower than FACTOR times the best prediction; 0: nothing")  //
-      ("warm", "time with operands in the L2 cache where they fit, instead of cold")                              //
-      ("seed", po::value<std::uint64_t>()->value_name("N")->default_value(TuneOptions{}.seed), "of random data")  //
-      ("out", po::value<std::string>()->value_name("FILE"), "write the results file here")                        //
-      ("verbose", "a line for every candidate")                                                                   //
+      ("reuse", "the exhaustive search takes the trials that the database has, and measures the rest and the best")  //
+      ("warm", "time with operands in the L2 cache where they fit, instead of cold")                                 //
+      ("seed", po::value<std::uint64_t>()->value_name("N")->default_value(TuneOptions{}.seed), "of random data")     //
+      ("out", po::value<std::string>()->value_name("FILE"), "write the results file here")                           //
+      ("verbose", "a line for every candidate")                                                                      //
       ("json", "the results file's content to stdout");
   const auto values = parse(
       {.usage = "kiln model study --suite FILE [--budget TIME] [--out FILE] [--cache FILE] [options]",
@@ -133,6 +136,7 @@ int run_model_study(const Arguments& arguments) {
   tune.exhaustive_within = (*values)["within"].as<double>();
   if (!(tune.exhaustive_within >= 0))
     throw Error(ErrorCode::invalid_argument, "--within: a factor of at least 1, or 0, is expected");
+  tune.reuse_trials = values->count("reuse") != 0;
   tune.cold = values->count("warm") == 0;
   tune.seed = (*values)["seed"].as<std::uint64_t>();
   std::vector<Problem> problems;

@@ -196,7 +196,7 @@ TuneOptions tune_options(const po::variables_map& values) {
   if (values.count("resume") != 0 && values.count("no-resume") != 0) {
     throw Error(ErrorCode::invalid_argument, "--resume and --no-resume contradict each other; give one");
   }
-  options.resume = values.count("no-resume") == 0;
+  options.resume = options.reuse_trials = values.count("no-resume") == 0;
   options.cold = values.count("warm") == 0;
   options.seed = values["seed"].as<std::uint64_t>();
   options.templates = texts(values, "template");

@@ -31,8 +31,9 @@ struct TuneOptions {
   std::chrono::milliseconds problem_limit{10'000};
   // exhaustive: candidates predicted slower than so many times the best prediction are left out (0: none is).
   double exhaustive_within = 0;
-  bool resume = true;  // problems with a fresh decision, and trials already stored, are not measured again
-  bool cold = true;    // rotate buffers over more than the L2 holds; false: one set, warm
+  bool resume = true;        // problems with a fresh decision are answered by it
+  bool reuse_trials = true;  // trials already stored are not measured again
+  bool cold = true;          // rotate buffers over more than the L2 holds; false: one set, warm
   std::uint64_t seed = 1;
   double noise = 0.02;        // a challenger must beat the incumbent by more than this
   double range_slack = 0.03;  // how much slower than the best a range's choice may be, for fewer kernels
