@@ -8,8 +8,8 @@
 # and error (attention's error on random problems against PyTorch's). Each has a time limit of its own and a log in OUT_DIR;
 # a part that fails or cannot run says so at the end, and the exit status is then 1.
 # LIMIT_<PART> (seconds) changes a limit, SUITES the suites ("gemm_small gemm_llm"), PEERS what bench compares with (empty:
-# nothing), TEMPLATE the only template that tune, bench and torch consider, BUDGET the tuning budget of each suite, TESTS,
-# RANDOM_TESTS and SANITIZED the GoogleTest filters of the tests, of those with many random problems (which share the GPU,
+# nothing), TEMPLATE the only template that tune, bench and torch consider, BUDGET the tuning budget of each suite, CANDIDATES
+# how many a problem's search measures, ROUNDS how often torch times Kiln and its peers in turn, TESTS, RANDOM_TESTS and SANITIZED the GoogleTest filters of the tests, of those with many random problems (which share the GPU,
 # so `tests` leaves them out) and of those that run under compute-sanitizer.
 set -uo pipefail
 
@@ -28,6 +28,8 @@ parts=("$@")
 readonly suites=${SUITES:-gemm_small}
 readonly peers=${PEERS-cublaslt_default cublaslt_best}
 readonly budget=${BUDGET:-240s}
+readonly candidates=${CANDIDATES:-24}
+readonly rounds=${ROUNDS:-3}
 readonly template=${TEMPLATE:-}
 readonly random=${RANDOM_TESTS:-*RandomProblems*}
 readonly tests=${TESTS:--$random}
@@ -133,7 +135,8 @@ tune_suites() {
   local suite code=0 only=(${template:+--template "$template"})
   for suite in $suites; do
     echo "== $suite"
-    "$here/bin/kiln" tune --suite "$here/bench/suites/$suite.toml" --budget "$budget" "${only[@]}" || code=$?
+    "$here/bin/kiln" tune --suite "$here/bench/suites/$suite.toml" --budget "$budget" --candidates "$candidates" "${only[@]}" ||
+      code=$?
   done
   echo "== again, wholly from the database"
   for suite in $suites; do
@@ -166,7 +169,7 @@ torch_suites() {
   local suite code=0 only=(${template:+--template "$template"})
   for suite in $suites; do
     python3 "$here/bench/peers/attention_torch.py" --kiln "$here/bin/kiln" --suite "$here/bench/suites/$suite.toml" \
-      --commit "$commit" --out "$out/$suite.json" "${only[@]}" || code=$?
+      --commit "$commit" --out "$out/$suite.json" --rounds "$rounds" "${only[@]}" || code=$?
   done
   return "$code"
 }
@@ -180,7 +183,7 @@ benchmark() {
 }
 
 # Functions, run under `timeout`, need a shell of their own.
-export here out suites peers budget template tests random sanitized commit
+export here out suites peers budget candidates rounds template tests random sanitized commit
 export -f gpu_tests random_tests sanitize tune_suites bench_suites study torch_suites benchmark
 in_shell() { printf '%s\n' bash -c 'set -uo pipefail; "$@"' bash "$@"; }
 call() {

@@ -299,7 +299,7 @@ __global__ void __launch_bounds__(Sm80AttentionConfig<C>::kThreads)
       const int32_t key = block * kBN;
       tile::scale_logits<C>(s[row_block], p);
       if (key + kBN > end_key<C>(p, query) || (C::mask_is_window && key < first_key<C>(p, query + 15))) {
-        tile::mask_logits<C>(s[row_block], p, query + lane / 4, key + lane % 4 * 2);
+        tile::mask_logits<C>(s[row_block], p, query + lane / 4, query + lane / 4 + 8, key + lane % 4 * 2);
       }
       float scale[2];
       softmax[row_block].update(s[row_block], factor, scale);

@@ -9,6 +9,12 @@
 //   - A consumer issues S = Q Kᵀ of the next block and O += P V of this one together; while the second still runs, S
 //     becomes P: mask, row maximum, exponentials. Then O is scaled to the new maximum.
 //
+// With CLUSTER the two blocks of a cluster take tiles that read the same keys: two heads of a group, or two tiles of a
+// head where there is no mask. Each loads half of every block of keys and values, for both.
+//
+// With PACK the rows of a tile are not queries of one head, but those of all heads that share keys, in turn: few
+// queries fill it, and the keys are read once for the group.
+//
 // P never leaves registers: it is an accumulator of the first product and the left operand of the second. With PINGPONG
 // the consumers issue their products in turn, so that one multiplies while another has its exponentials. NOTE: a key
 // behind the mask has the weight 0, but its V is multiplied all the same: infinities and NaN there come out. With
@@ -21,6 +27,7 @@
 #include "ptx/shared_memory.cuh"
 #include "ptx/sync.cuh"
 #include "ptx/tma.cuh"
+#include "ptx/tma_multicast.cuh"
 #include "ptx/wgmma.cuh"
 #include "tile/attention_problem.cuh"
 #include "tile/logits.cuh"
@@ -41,6 +48,10 @@ struct Sm90AttentionArgs {
   int32_t section;  // heads walked together, so that what they read stays in L2
   float scale, cap;
   AttentionOffsets offsets;
+  // Where blocks form clusters, heads_batch counts pairs of heads and this is 2, or tiles_m pairs of tiles and this
+  // is 1.
+  int32_t pair_heads;
+  int32_t pack_shift;  // with PACK, log2 of the heads of a group: `heads` and heads_batch count groups then
 };
 
 template <class C>
@@ -48,11 +59,12 @@ struct Sm90AttentionConfig {
   using Input = typename C::q_t;
   using Output = typename C::o_t;
   static constexpr int kWarpgroups = C::WARPGROUPS;
-  static constexpr int kRows = 64;  // queries of a consumer
+  static constexpr int kRows = 64;  // of a tile, for each consumer
   static constexpr int kBM = kWarpgroups * kRows;
   static constexpr int kBN = C::BN;
   static constexpr int kStages = C::STAGES;
   static constexpr int kQStages = C::Q_STAGES;
+  static constexpr int kCluster = C::CLUSTER;
   static constexpr int kSteps = (C::D + 15) / 16;           // products along D; what lies beyond it is loaded as zeros
   static constexpr int kDSlabs = (C::D + 63) / 64;          // of 128 bytes along D
   static constexpr int kColumns = (C::D_v + 15) / 16 * 16;  // of O as wgmma sees it
@@ -65,14 +77,26 @@ struct Sm90AttentionConfig {
   static constexpr bool kPingpong = C::PINGPONG != 0;
   static_assert(is_same<Input, typename C::k_t> && is_same<Input, typename C::v_t>, "Q, K and V have one type");
   static_assert(kBN % 16 == 0, "a step of the second product takes 16 keys");
+  static_assert(kBN / kCluster % 8 == 0, "a block's share of the keys must be whole swizzle patterns");
 };
+
+// Of the `row`-th row behind a tile's or a warpgroup's first: how many queries, and heads, it is behind the first
+// one's.
+template <class C>
+__device__ __forceinline__ int32_t row_query(const Sm90AttentionArgs& args, int32_t row) {
+  return C::PACK ? row >> args.pack_shift : row;
+}
+template <class C>
+__device__ __forceinline__ int32_t row_head(const Sm90AttentionArgs& args, int32_t row) {
+  return C::PACK ? row & ((1 << args.pack_shift) - 1) : 0;
+}
 
 // A tile of queries, and the blocks of keys that any of them sees: [block_begin, block_end), maybe none. The producer
 // finds those with keys and leaves them in shared memory: the divisions would hold up every consumer, and registers are
 // scarce there.
 struct alignas(16) Sm90AttentionTile {
   static constexpr int32_t kNone = -1;  // the head when there are no more tiles
-  int32_t head, batch;
+  int32_t head, batch;                  // with PACK, the group of heads
   int32_t first_query;
   int32_t block_begin, block_end;
   int32_t queries, keys;  // of its sequence, where that has lengths of its own
@@ -115,14 +139,18 @@ __device__ __forceinline__ int32_t end_key(const Sm90AttentionArgs& args, int32_
   return C::mask_is_none ? args.keys : min(args.keys, query + args.keys - args.queries + 1);
 }
 
-// The index of the tile that this block computes in its `round`-th round. Each round is dealt out the other way round,
-// so that a block with the longest tile of one round has the shortest of the next.
+// The index of the tile, or pair of tiles, that this block computes in its `round`-th round. Each round is dealt out
+// the other way round, so that a block with the longest tile of one round has the shortest of the next.
+template <class C>
 __device__ __forceinline__ int32_t sm90_attention_index(int32_t round) {
-  const int32_t place = (round & 1) == 0 ? blockIdx.x : gridDim.x - 1 - blockIdx.x;
-  return round * static_cast<int32_t>(gridDim.x) + place;
+  const uint32_t clusters = gridDim.x / C::CLUSTER;
+  const uint32_t cluster = blockIdx.x / C::CLUSTER;
+  const int32_t place = (round & 1) == 0 ? cluster : clusters - 1 - cluster;
+  return round * static_cast<int32_t>(clusters) + place;
 }
 
-// The index-th tile. Under a causal mask the long ones come first, so that blocks end together.
+// The index-th tile, or this block's of the index-th pair. Under a causal mask the long ones come first, so that blocks
+// end together. NOTE: of a pair of tiles the second may lie behind the last query; it computes, and stores nothing.
 template <class C>
 __device__ __forceinline__ Sm90AttentionTile sm90_attention_tile(const Sm90AttentionArgs& args, int32_t index) {
   using Config = Sm90AttentionConfig<C>;
@@ -131,20 +159,29 @@ __device__ __forceinline__ Sm90AttentionTile sm90_attention_tile(const Sm90Atten
   const int32_t first_head = section * args.section;
   const int32_t heads = min(args.section, args.heads_batch - first_head);
   const int32_t place = index - section * in_section;
-  const int32_t m = place / heads;
-  const int32_t head = first_head + place - m * heads;
+  int32_t m = place / heads;
+  int32_t head = first_head + place - m * heads;
+  if constexpr (Config::kCluster > 1) {
+    const int32_t rank = static_cast<int32_t>(blockIdx.x % Config::kCluster);
+    if (args.pair_heads == 2) {
+      head = head * 2 + rank;
+    } else {
+      m = m * 2 + rank;
+    }
+  }
 
   Sm90AttentionTile tile;
   tile.batch = head / args.heads;
   tile.head = head - tile.batch * args.heads;
-  tile.first_query = (C::mask_is_none ? m : args.tiles_m - 1 - m) * Config::kBM;
+  const int32_t tile_queries = row_query<C>(args, Config::kBM);
+  tile.first_query = (C::mask_is_none ? m : args.tiles_m - 1 - m) * tile_queries;
   if constexpr (C::lengths_is_cumulative) {
     tile.queries = args.offsets.cu_q[tile.batch + 1] - args.offsets.cu_q[tile.batch];
     tile.keys = args.offsets.cu_k[tile.batch + 1] - args.offsets.cu_k[tile.batch];
   }
   OfSequence<C, Sm90AttentionArgs> own = args;
   if constexpr (C::lengths_is_cumulative) set_lengths(own, tile);
-  const int32_t last_query = min(tile.first_query + Config::kBM, own.queries) - 1;
+  const int32_t last_query = min(tile.first_query + tile_queries, own.queries) - 1;
   const int32_t end = max(0, end_key<C>(own, last_query));
   tile.block_end = (end + Config::kBN - 1) / Config::kBN;
   tile.block_begin = max(0, first_key<C>(own, tile.first_query)) / Config::kBN;
@@ -169,6 +206,20 @@ __device__ __forceinline__ int32_t map_batch(int32_t place) {
   return C::lengths_is_cumulative ? 0 : place;
 }
 
+// Loads a box of keys or values at a token of a sequence, or this block's share of it for the whole cluster.
+template <class C>
+__device__ __forceinline__ void sm90_attention_load(uint32_t destination, const TensorMap& map, uint32_t barrier,
+                                                    int32_t column, int32_t token, int32_t head, int32_t place) {
+  using Config = Sm90AttentionConfig<C>;
+  if constexpr (Config::kCluster == 1) {
+    ptx::tma_load(destination, map, barrier, column, map_token<C>(place, token), head, map_batch<C>(place));
+  } else {
+    const uint32_t first = blockIdx.x % Config::kCluster * (Config::kBN / Config::kCluster);
+    ptx::tma_load_multicast(destination + first * tile::kSlabRowBytes, map, barrier, column,
+                            map_token<C>(place, token + first), head, map_batch<C>(place), (1 << Config::kCluster) - 1);
+  }
+}
+
 // One thread loads for all tiles of this block.
 template <class C>
 __device__ __forceinline__ void sm90_attention_produce(const TensorMap& map_q, const TensorMap& map_k,
@@ -191,8 +242,8 @@ __device__ __forceinline__ void sm90_attention_produce(const TensorMap& map_q, c
     ptx::mbarrier_arrive_expect_tx(full, Storage::kStageV);
 #pragma unroll
     for (int box = 0; box < Config::kDvBoxes; ++box) {
-      ptx::tma_load(shared + Storage::kV + v_state.stage * Storage::kStageV + box * Storage::kBlockSlab, map_v, full,
-                    box * 64, map_token<C>(late_place, late_block * Config::kBN), late_head, map_batch<C>(late_place));
+      sm90_attention_load<C>(shared + Storage::kV + v_state.stage * Storage::kStageV + box * Storage::kBlockSlab, map_v,
+                             full, box * 64, late_block * Config::kBN, late_head, late_place);
     }
     v_state.advance();
   };
@@ -205,8 +256,8 @@ __device__ __forceinline__ void sm90_attention_produce(const TensorMap& map_q, c
     place = place + 1 == Config::kTilePlaces ? 0 : place + 1;
   };
   const int32_t count = args.tiles_m * args.heads_batch;
-  int32_t index = sm90_attention_index(0);
-  for (int32_t round = 0; index < count; index = sm90_attention_index(++round)) {
+  int32_t index = sm90_attention_index<C>(0);
+  for (int32_t round = 0; index < count; index = sm90_attention_index<C>(++round)) {
     const Sm90AttentionTile tile = sm90_attention_tile<C>(args, index);
     if (tile.block_begin >= tile.block_end) continue;
     const int32_t kv_head = tile.head / args.kv_group;
@@ -218,8 +269,13 @@ __device__ __forceinline__ void sm90_attention_produce(const TensorMap& map_q, c
     ptx::mbarrier_arrive_expect_tx(q_full, Storage::kStageQ);
 #pragma unroll
     for (int slab = 0; slab < Config::kDSlabs; ++slab) {
-      ptx::tma_load(shared + Storage::kQ + q_state.stage * Storage::kStageQ + slab * Storage::kQSlab, map_q, q_full,
-                    slab * 64, map_token<C>(place_q, tile.first_query), tile.head, map_batch<C>(place_q));
+      const uint32_t queries = shared + Storage::kQ + q_state.stage * Storage::kStageQ + slab * Storage::kQSlab;
+      const int32_t token = map_token<C>(place_q, tile.first_query);
+      if constexpr (C::PACK) {
+        ptx::tma_load(queries, map_q, q_full, slab * 64, tile.head << args.pack_shift, token, map_batch<C>(place_q));
+      } else {
+        ptx::tma_load(queries, map_q, q_full, slab * 64, token, tile.head, map_batch<C>(place_q));
+      }
     }
     q_state.advance();
 
@@ -229,8 +285,8 @@ __device__ __forceinline__ void sm90_attention_produce(const TensorMap& map_q, c
       ptx::mbarrier_arrive_expect_tx(full, Storage::kStageK);
 #pragma unroll
       for (int slab = 0; slab < Config::kDSlabs; ++slab) {
-        ptx::tma_load(shared + Storage::kK + k_state.stage * Storage::kStageK + slab * Storage::kBlockSlab, map_k, full,
-                      slab * 64, map_token<C>(place_k, block * Config::kBN), kv_head, map_batch<C>(place_k));
+        sm90_attention_load<C>(shared + Storage::kK + k_state.stage * Storage::kStageK + slab * Storage::kBlockSlab,
+                               map_k, full, slab * 64, block * Config::kBN, kv_head, place_k);
       }
       k_state.advance();
       load_late_v();
@@ -242,16 +298,33 @@ __device__ __forceinline__ void sm90_attention_produce(const TensorMap& map_q, c
   load_late_v();
   send({.head = Sm90AttentionTile::kNone});
   ptx::mbarrier_arrive(q_barriers.full(q_state.stage));
+  // A block that ends early would take its barriers from the other, which still releases to them.
+  if constexpr (Config::kCluster > 1) {
+    for (int stage = 0; stage < Config::kStages; ++stage) {
+      k_barriers.wait_empty(k_state);
+      k_state.advance();
+      v_barriers.wait_empty(v_state);
+      v_state.advance();
+    }
+  }
+}
+
+// The head of a row of the tile.
+template <class C>
+__device__ __forceinline__ int32_t sm90_attention_head(const Sm90AttentionArgs& args, const Sm90AttentionTile& tile,
+                                                       int32_t row) {
+  return C::PACK ? (tile.head << args.pack_shift) + row_head<C>(args, row) : tile.head;
 }
 
 // The log-sum-exp of a query of the tile's sequence.
 template <class C>
 __device__ __forceinline__ int64_t sm90_attention_lse_row(const Sm90AttentionArgs& args, const Sm90AttentionTile& tile,
-                                                          int32_t query) {
+                                                          int32_t head, int32_t query) {
   if constexpr (C::lengths_is_cumulative) {
-    return tile.head * args.offsets.T_q + args.offsets.cu_q[tile.batch] + query;
+    return head * args.offsets.T_q + args.offsets.cu_q[tile.batch] + query;
   } else {
-    return (static_cast<int64_t>(tile.batch) * args.heads + tile.head) * args.queries + query;
+    const int32_t heads = C::PACK ? args.heads << args.pack_shift : args.heads;
+    return (static_cast<int64_t>(tile.batch) * heads + head) * args.queries + query;
   }
 }
 
@@ -263,37 +336,42 @@ __device__ __forceinline__ void sm90_attention_clear(const Sm90AttentionArgs& ar
   if (!C::lengths_is_cumulative && args.keys >= max(1, args.queries)) return;
   ptx::griddepcontrol_wait();
   const int32_t count = args.tiles_m * args.heads_batch;
-  int32_t index = sm90_attention_index(0);
-  for (int32_t round = 0; index < count; index = sm90_attention_index(++round)) {
+  int32_t index = sm90_attention_index<C>(0);
+  for (int32_t round = 0; index < count; index = sm90_attention_index<C>(++round)) {
     const Sm90AttentionTile tile = sm90_attention_tile<C>(args, index);
     if (tile.block_begin < tile.block_end) continue;
-    const int32_t end = min(tile.first_query + Config::kBM, C::lengths_is_cumulative ? tile.queries : args.queries);
-    for (int32_t query = tile.first_query + threadIdx.x / 32 - 1; query < end; query += 3) {
-      typename C::o_t* const row = o + sequence_start<C>(args.offsets.cu_q, tile.batch, args.o_batch, args.o_row) +
-                                   tile.head * args.o_head + query * args.o_row;
+    for (int32_t row = threadIdx.x / 32 - 1; row < Config::kBM; row += 3) {
+      const int32_t query = tile.first_query + row_query<C>(args, row);
+      if (query >= (C::lengths_is_cumulative ? tile.queries : args.queries)) break;
+      const int32_t head = sm90_attention_head<C>(args, tile, row);
+      typename C::o_t* const to = o + sequence_start<C>(args.offsets.cu_q, tile.batch, args.o_batch, args.o_row) +
+                                  head * args.o_head + query * args.o_row;
       for (int32_t column = threadIdx.x % 32; column < C::D_v; column += 32) {
-        row[column] = from_float<typename C::o_t>(0.0f);
+        to[column] = from_float<typename C::o_t>(0.0f);
       }
       if constexpr (C::lse_is_stored) {
         if (threadIdx.x % 32 == 0) {
-          lse[sm90_attention_lse_row<C>(args, tile, query)] = tile::minus_infinity();
+          lse[sm90_attention_lse_row<C>(args, tile, head, query)] = tile::minus_infinity();
         }
       }
     }
   }
 }
 
-// Stores the warpgroup's rows of O, of which `rows` exist, from registers: 16 bytes a thread, or two fp32.
+// Stores the warpgroup's rows of O, from registers: 16 bytes a thread, or two fp32. `to` is the first row's place; that
+// many `queries` exist from its one on.
 template <class C, int Count>
 __device__ __forceinline__ void sm90_attention_store(const float (&o)[Count], typename C::o_t* to,
-                                                     const Sm90AttentionArgs& args, int32_t rows) {
+                                                     const Sm90AttentionArgs& args, int32_t queries) {
   using Output = typename C::o_t;
   constexpr int kEights = Count / 4;  // of columns
   const int32_t lane = threadIdx.x % 32;
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
     const int32_t row = threadIdx.x % 128 / 32 * 16 + lane / 4 + half * 8;
-    Output* const to_row = to + row * args.o_row;
+    const int32_t query = row_query<C>(args, row);
+    Output* to_row = to + query * args.o_row;
+    if constexpr (C::PACK) to_row += row_head<C>(args, row) * args.o_head;
     if constexpr (sizeof(Output) == 2) {
 #pragma unroll
       for (int first = 0; first < kEights; first += 4) {
@@ -305,12 +383,12 @@ __device__ __forceinline__ void sm90_attention_store(const float (&o)[Count], ty
         }
         tile::quad_transpose(pairs);
         const int32_t column = (first + lane % 4) * 8;
-        if (row < rows && column < C::D_v) {
+        if (query < queries && column < C::D_v) {
           ptx::st_global_v4_b32(to_row + column, pairs[0], pairs[1], pairs[2], pairs[3]);
         }
       }
     } else {
-      if (row >= rows) continue;
+      if (query >= queries) continue;
 #pragma unroll
       for (int j = 0; j < kEights; ++j) {
         if (j * 8 >= C::D_v) continue;
@@ -321,15 +399,20 @@ __device__ __forceinline__ void sm90_attention_store(const float (&o)[Count], ty
   }
 }
 
-// By a consumer's warp: the stage may be filled anew.
-template <int Stages>
+// By a consumer's warp: the stage may be filled anew, by each block that fills it.
+template <int Blocks = 1, int Stages>
 __device__ __forceinline__ void sm90_attention_release(const tile::PipelineBarriers<Stages>& barriers,
                                                        tile::PipelineState<Stages>& state) {
-  if (threadIdx.x % 32 == 0) ptx::mbarrier_arrive(barriers.empty(state.stage));
+  const uint32_t lane = threadIdx.x % 32;
+  if constexpr (Blocks > 1) {
+    if (lane < Blocks) ptx::mbarrier_arrive_remote(barriers.empty(state.stage), lane);
+  } else {
+    if (lane == 0) ptx::mbarrier_arrive(barriers.empty(state.stage));
+  }
   state.advance();
 }
 
-// One warpgroup computes its 64 queries of all tiles of this block.
+// One warpgroup computes its 64 rows of all tiles of this block.
 template <class C>
 struct Sm90AttentionConsumer {
   using Config = Sm90AttentionConfig<C>;
@@ -383,18 +466,19 @@ struct Sm90AttentionConsumer {
   }
 
   __device__ __forceinline__ int32_t first_query(const Sm90AttentionTile& tile) const {
-    return tile.first_query + static_cast<int32_t>(warpgroup) * Config::kRows;
+    return tile.first_query + row_query<C>(args, static_cast<int32_t>(warpgroup) * Config::kRows);
   }
   __device__ __forceinline__ typename C::o_t* o_of(const Sm90AttentionTile& tile) const {
     return o_pointer + sequence_start<C>(args.offsets.cu_q, tile.batch, args.o_batch, args.o_row) +
-           tile.head * args.o_head + first_query(tile) * args.o_row;
+           sm90_attention_head<C>(args, tile, 0) * args.o_head + first_query(tile) * args.o_row;
   }
   // Of a row of the tile's part that the thread holds, one thread in four.
   __device__ __forceinline__ void store_lse(const Sm90AttentionTile& tile, int half, float value) const {
     if constexpr (C::lse_is_stored) {
-      const int32_t query = first_query(tile) + threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 + half * 8;
+      const int32_t row = threadIdx.x % 128 / 32 * 16 + threadIdx.x % 32 / 4 + half * 8;
+      const int32_t query = first_query(tile) + row_query<C>(args, row);
       if (threadIdx.x % 4 == 0 && query < (C::lengths_is_cumulative ? tile.queries : args.queries)) {
-        lse[sm90_attention_lse_row<C>(args, tile, query)] = value;
+        lse[sm90_attention_lse_row<C>(args, tile, sm90_attention_head<C>(args, tile, row), query)] = value;
       }
     }
   }
@@ -463,9 +547,11 @@ struct Sm90AttentionConsumer {
     if constexpr (C::lengths_is_cumulative) set_lengths(own, tiles[place]);
     const int32_t first = block * kBN;
     if (first + kBN > end_key<C>(own, query) ||
-        (C::mask_is_window && first < first_key<C>(own, query + Config::kRows - 1))) {
+        (C::mask_is_window && first < first_key<C>(own, query + row_query<C>(args, Config::kRows - 1)))) {
       const int32_t lane = threadIdx.x % 32;
-      tile::mask_logits<C>(s, own, query + threadIdx.x % 128 / 32 * 16 + lane / 4, first + lane % 4 * 2);
+      const int32_t row = threadIdx.x % 128 / 32 * 16 + lane / 4;
+      tile::mask_logits<C>(s, own, query + row_query<C>(args, row), query + row_query<C>(args, row + 8),
+                           first + lane % 4 * 2);
     }
     softmax.update(s, plain ? args.scale * tile::kLog2E : tile::kLog2E, scale);
   }
@@ -503,7 +589,7 @@ struct Sm90AttentionConsumer {
     issue_logits(s);
     pass_turn();
     ptx::wgmma_wait_group<0>();
-    sm90_attention_release(k_barriers, k_state);
+    sm90_attention_release<Config::kCluster>(k_barriers, k_state);
     ptx::fence_registers(s);
     weigh(s, softmax, scale, query, block);
     tile::pack_weights<Input>(s, p);
@@ -522,11 +608,11 @@ struct Sm90AttentionConsumer {
         issue_values(o, p, first);
         pass_turn();
         ptx::wgmma_wait_group<1>();
-        sm90_attention_release(k_barriers, k_state);
+        sm90_attention_release<Config::kCluster>(k_barriers, k_state);
         ptx::fence_registers(s);
         weigh(s, softmax, scale, query, block);
         ptx::wgmma_wait_group<0>();
-        sm90_attention_release(v_barriers, v_state);
+        sm90_attention_release<Config::kCluster>(v_barriers, v_state);
         ptx::fence_registers(o);
 #pragma unroll
         for (int e = 0; e < kColumns / 2; ++e) o[e] *= scale[e / 2 % 2];
@@ -547,13 +633,13 @@ struct Sm90AttentionConsumer {
       issue_values(o, p, first);
       pass_turn();
       ptx::wgmma_wait_group<1>();
-      sm90_attention_release(k_barriers, k_state);
+      sm90_attention_release<Config::kCluster>(k_barriers, k_state);
       ptx::fence_registers(s);
       const tile::RunningSoftmax finished = softmax;
       softmax = tile::RunningSoftmax();
       weigh(s, softmax, scale, query, block);
       ptx::wgmma_wait_group<0>();
-      sm90_attention_release(v_barriers, v_state);
+      sm90_attention_release<Config::kCluster>(v_barriers, v_state);
       ptx::fence_registers(o);
       tile::pack_weights<Input>(s, p);  // first, since it leaves registers free
       finish(o, finished, tiles[done]);
@@ -564,6 +650,8 @@ struct Sm90AttentionConsumer {
     clear_values_behind(tiles[done], first);
     issue_values(o, p, first);
     ptx::wgmma_wait_group<0>();
+    // The producer does not end before each stage is handed back.
+    if constexpr (Config::kCluster > 1) sm90_attention_release<Config::kCluster>(v_barriers, v_state);
     ptx::fence_registers(o);
     finish(o, softmax, tiles[done]);
   }
@@ -586,11 +674,16 @@ __global__ void __launch_bounds__(Sm90AttentionConfig<C>::kThreads, 1)
     ptx::prefetch_tensor_map(map_k);
     ptx::prefetch_tensor_map(map_v);
     constexpr uint32_t kReleases = Config::kWarpgroups * 4;
-    tile::PipelineBarriers<Config::kStages>{shared + Storage::kBarriersK}.initialize(kReleases);
-    tile::PipelineBarriers<Config::kStages>{shared + Storage::kBarriersV}.initialize(kReleases);
+    tile::PipelineBarriers<Config::kStages>{shared + Storage::kBarriersK}.initialize(kReleases * Config::kCluster);
+    tile::PipelineBarriers<Config::kStages>{shared + Storage::kBarriersV}.initialize(kReleases * Config::kCluster);
     tile::PipelineBarriers<Config::kQStages>{shared + Storage::kBarriersQ}.initialize(kReleases);
   }
   __syncthreads();
+  // Nor may a copy, or a release, of the other block come before the barriers are there.
+  if constexpr (Config::kCluster > 1) {
+    ptx::cluster_arrive_relaxed();
+    ptx::cluster_wait();
+  }
   ptx::griddepcontrol_launch_dependents();
 
   if (warp < 4) {

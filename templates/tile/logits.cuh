@@ -1,5 +1,5 @@
 // Between Q Kᵀ and the softmax: logits as they lie in the accumulators of mma and wgmma, where each thread holds, of
-// every 8 keys, 2 neighbours for each of two queries that are eight apart. `Problem` has `scale` and `cap`, and a
+// every 8 keys, 2 neighbours for each of two rows that are eight apart. `Problem` has `scale` and `cap`, and a
 // first_key and an end_key of its own.
 #pragma once
 
@@ -33,14 +33,14 @@ __device__ __forceinline__ void scale_logits(float (&logits)[Count], const Probl
   }
 }
 
-// Takes the keys that its two queries, `query` and eight behind it, do not see out of the thread's logits, whose first
-// is of `key`.
+// Takes the keys that its two queries do not see out of the thread's logits, whose first is of `key`.
 template <class C, int Count, class Problem>
-__device__ __forceinline__ void mask_logits(float (&logits)[Count], const Problem& p, int32_t query, int32_t key) {
+__device__ __forceinline__ void mask_logits(float (&logits)[Count], const Problem& p, int32_t query,
+                                            int32_t second_query, int32_t key) {
 #pragma unroll
   for (int half = 0; half < 2; ++half) {
-    const int32_t begin = first_key<C>(p, query + half * 8) - key;
-    const int32_t end = end_key<C>(p, query + half * 8) - key;
+    const int32_t begin = first_key<C>(p, half == 0 ? query : second_query) - key;
+    const int32_t end = end_key<C>(p, half == 0 ? query : second_query) - key;
 #pragma unroll
     for (int j = 0; j < Count / 4; ++j) {
 #pragma unroll
