@@ -150,7 +150,7 @@ tune_suites() {
 study() {
   local code=0
   "$here/bin/kiln" model study --suite "$here/bench/suites/search_study.toml" --budget "${STUDY_BUDGET:-470s}" \
-    --cache "$out/study.db" --out "$out/search_study.json" || code=$?
+    --cache "$out/study.db" --commit "$commit" --out "$out/search_study.json" || code=$?
   "$here/bin/kiln" model report --cache "$out/study.db" --gpu 0 || code=$?
   return "$code"
 }

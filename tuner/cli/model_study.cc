@@ -42,7 +42,7 @@ Json search_json(const TuneResult& result, double us) {
 }
 
 Json results_file(const tuner::Suite& suite, const std::vector<tuner::StudyRow>& rows, Session& session,
-                  const tuner::TuningParts& parts, const TuneOptions& tune) {
+                  const tuner::TuningParts& parts, const TuneOptions& tune, const std::string& commit) {
   const OpSpec& op = *session.templates().find_op(suite.op);
   Json list = Json::array();
   for (const tuner::StudyRow& row : rows) {
@@ -64,6 +64,7 @@ Json results_file(const tuner::Suite& suite, const std::vector<tuner::StudyRow>&
   const tuner::StudySummary summary = tuner::summarise(rows);
   return {{"suite", suite.name},
           {"date", utc_time(unix_now())},
+          {"commit", commit},
           {"gpu", parts.device.name},
           {"hardware_class", cuda::hardware_class(parts.device)},
           {"driver", parts.versions.driver},
@@ -116,6 +117,7 @@ int run_model_study(const Arguments& arguments) {
       ("warm", "time with operands in the L2 cache where they fit, instead of cold")                                 //
       ("seed", po::value<std::uint64_t>()->value_name("N")->default_value(TuneOptions{}.seed), "of random data")     //
       ("out", po::value<std::string>()->value_name("FILE"), "write the results file here")                           //
+      ("commit", po::value<std::string>()->value_name("TEXT")->default_value("unknown"), "noted in the results")     //
       ("verbose", "a line for every candidate")                                                                      //
       ("json", "the results file's content to stdout");
   const auto values = parse(
@@ -154,7 +156,7 @@ int run_model_study(const Arguments& arguments) {
   const std::vector<tuner::StudyRow> rows = tuner::run_study(lab.parts(), tune, problems, reporter);
   progress.bar(1, "done");
 
-  const Json file = results_file(suite, rows, session, lab.parts(), tune);
+  const Json file = results_file(suite, rows, session, lab.parts(), tune, (*values)["commit"].as<std::string>());
   if (values->count("out") != 0) write_json((*values)["out"].as<std::string>(), file);
   if (values->count("json") != 0) {
     print_json(file);
