@@ -5,9 +5,14 @@
 namespace kiln {
 namespace {
 
-bool same_candidate(const Trial& a, const Trial& b) {
-  return a.problem == b.problem && a.hardware_class == b.hardware_class && a.template_digest == b.template_digest &&
-         a.config == b.config && a.versions == b.versions;
+// The same for two trials of the same candidate on the same hardware by the same versions, and only for them.
+std::string candidate_key(const Trial& trial) {
+  std::string key;
+  for (const std::string& part : {trial.hardware_class, trial.problem, trial.template_digest, to_text(trial.config),
+                                  std::to_string(trial.versions.driver), trial.versions.nvrtc, trial.versions.kiln}) {
+    key += part + '\n';
+  }
+  return key;
 }
 
 }  // namespace
@@ -63,12 +68,11 @@ bool MemoryStore::put_decision(const Decision& decision) {
 
 bool MemoryStore::put_trial(const Trial& trial) {
   const std::lock_guard lock(mutex_);
-  const auto found =
-      std::find_if(trials_.begin(), trials_.end(), [&](const Trial& other) { return same_candidate(trial, other); });
-  if (found == trials_.end()) {
+  const auto [place, is_new] = known_.try_emplace(candidate_key(trial), trials_.size());
+  if (is_new) {
     trials_.push_back(trial);
-  } else if (supersedes(trial, *found)) {
-    *found = trial;
+  } else if (Trial& current = trials_[place->second]; supersedes(trial, current)) {
+    current = trial;
   }
   return true;
 }

@@ -3,6 +3,10 @@
 
 #include <map>
 #include <mutex>
+#include <string>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "runtime/store.h"
 
@@ -29,7 +33,8 @@ class MemoryStore : public Store {
   std::mutex mutex_;
   std::map<std::string, StoredCubin> cubins_;
   std::map<std::pair<std::string, std::string>, Decision> decisions_;  // class, canonical problem
-  std::vector<Trial> trials_;
+  std::vector<Trial> trials_;                           // in the order in which their candidates first came
+  std::unordered_map<std::string, std::size_t> known_;  // where the trial of a candidate by some versions stands there
   std::map<std::pair<std::string, std::string>, Miss> misses_;
   std::map<std::string, std::string> facts_;
 };
