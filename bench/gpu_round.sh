@@ -9,7 +9,7 @@
 # a part that fails or cannot run says so at the end, and the exit status is then 1.
 # LIMIT_<PART> (seconds) changes a limit, SUITES the suites ("gemm_small gemm_llm"), PEERS what bench compares with (empty:
 # nothing), TEMPLATE the only template that tune, bench and torch consider, BUDGET the tuning budget of each suite, CANDIDATES
-# how many a problem's search measures, ROUNDS how often torch times Kiln and its peers in turn, TESTS, RANDOM_TESTS and SANITIZED the GoogleTest filters of the tests, of those with many random problems (which share the GPU,
+# how many a problem's search measures, PASSES how often bench goes through a suite, ROUNDS how often torch times Kiln and its peers in turn, TESTS, RANDOM_TESTS and SANITIZED the GoogleTest filters of the tests, of those with many random problems (which share the GPU,
 # so `tests` leaves them out) and of those that run under compute-sanitizer.
 set -uo pipefail
 
@@ -29,6 +29,7 @@ readonly suites=${SUITES:-gemm_small}
 readonly peers=${PEERS-cublaslt_default cublaslt_best}
 readonly budget=${BUDGET:-240s}
 readonly candidates=${CANDIDATES:-24}
+readonly passes=${PASSES:-3}
 readonly rounds=${ROUNDS:-3}
 readonly template=${TEMPLATE:-}
 readonly random=${RANDOM_TESTS:-*RandomProblems*}
@@ -160,7 +161,7 @@ bench_suites() {
   for peer in $peers; do flags+=(--peer "$peer"); done
   for suite in $suites; do
     "$here/bin/kiln" bench --suite "$here/bench/suites/$suite.toml" "${flags[@]}" \
-      --commit "$commit" --out "$out/$suite.json" || code=$?
+      --passes "$passes" --commit "$commit" --out "$out/$suite.json" || code=$?
   done
   return "$code"
 }
@@ -183,7 +184,7 @@ benchmark() {
 }
 
 # Functions, run under `timeout`, need a shell of their own.
-export here out suites peers budget candidates rounds template tests random sanitized commit
+export here out suites peers budget candidates passes rounds template tests random sanitized commit
 export -f gpu_tests random_tests sanitize tune_suites bench_suites study torch_suites benchmark
 in_shell() { printf '%s\n' bash -c 'set -uo pipefail; "$@"' bash "$@"; }
 call() {

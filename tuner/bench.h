@@ -39,6 +39,11 @@ struct BenchRow {
   bool foreign_work = false;  // others computed on the GPU: the row is not fit to publish
 };
 
+// One row of several timings of the same problem, taken at different times: medians over them, and as spread their
+// range over the median. Peers without a time in each of them have none. A failure is the row's. REQUIRES: at least
+// one.
+BenchRow merge_passes(const std::vector<BenchRow>& passes);
+
 // The peers known for an op, in the order they are listed to people.
 std::vector<std::string> bench_peers(const std::string& op);
 

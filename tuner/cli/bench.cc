@@ -56,7 +56,7 @@ Json to_json(const Measured& measured) {
 }
 
 Json results_file(const tuner::Suite& suite, const std::vector<Measured>& rows, const Bench& bench,
-                  const BenchOptions& options, const std::string& commit) {
+                  const BenchOptions& options, int passes, const std::string& commit) {
   Json digests = Json::object();
   Json list = Json::array();
   for (const Measured& measured : rows) {
@@ -73,8 +73,11 @@ Json results_file(const tuner::Suite& suite, const std::vector<Measured>& rows, 
           {"nvrtc", bench.versions().nvrtc},
           {"mode", options.cold ? "cold" : "warm"},
           {"protocol", std::to_string(options.rounds) +
-                           " interleaved batches of at least 2 ms in CUDA graphs, random normal data, median and "
-                           "interquartile range over median"},
+                           " interleaved batches of at least 2 ms in CUDA graphs, random normal data, median and " +
+                           (passes == 1 ? "interquartile range over median"
+                                        : "spread over " + std::to_string(passes) +
+                                              " passes through the suite: median of their medians, and their range "
+                                              "over it")},
           {"rows", list}};
 }
 
@@ -195,6 +198,8 @@ int run_bench(const Arguments& arguments) {
       ("out", po::value<std::string>()->value_name("FILE"), "write the results there as JSON")                    //
       ("warm", "operands in the L2 cache where they fit, instead of cold")                                        //
       ("rounds", po::value<int>()->value_name("N")->default_value(BenchOptions{}.rounds), "interleaved batches")  //
+      ("passes", po::value<int>()->value_name("N")->default_value(1),
+       "passes through the suite, since a GPU that meets its power limit is not the same from minute to minute")  //
       ("template", po::value<std::string>()->value_name("NAME"), "only this template's configurations")           //
       ("commit", po::value<std::string>()->value_name("TEXT")->default_value("unknown"), "noted in the results")  //
       ("json", "print the results file instead of the table");
@@ -206,6 +211,8 @@ int run_bench(const Arguments& arguments) {
 
   Session session(*values);
   const BenchOptions bench_with = bench_options(*values);
+  const int passes = (*values)["passes"].as<int>();
+  if (passes < 1) throw Error(ErrorCode::invalid_argument, "--passes: at least 1 is expected");
   if (!bench_with.only_template.empty()) session.templates().find(bench_with.only_template);
   tuner::Suite suite = tuner::read_suite(required_text(*values, "suite"), session.templates());
   refuse_unknown_peers(bench_with.peers, suite.op);
@@ -225,21 +232,28 @@ int run_bench(const Arguments& arguments) {
   Progress progress;
   const InterruptScope interrupts;
   Bench bench(session.options(), bench_with);
-  std::vector<Measured> rows;
-  for (std::size_t i = 0; i < suite.problems.size() && !InterruptScope::requested(); ++i) {
-    const tuner::SuiteProblem& entry = suite.problems[i];
+  std::vector<std::vector<BenchRow>> timed(suite.problems.size());
+  const std::size_t all = suite.problems.size() * static_cast<std::size_t>(passes);
+  for (std::size_t i = 0; i < all && !InterruptScope::requested(); ++i) {
+    const tuner::SuiteProblem& entry = suite.problems[i % suite.problems.size()];
     const std::string text = short_text(*op, entry.problem);
-    progress.bar(static_cast<double>(i) / static_cast<double>(suite.problems.size()), text);
-    rows.push_back({.row = bench.bench_problem(entry.problem),
-                    .weight = entry.weight,
-                    .text = text,
-                    .roof = roofline(*op, entry.problem, bench.device())});
-    for (const std::string& warning : rows.back().row.warnings) progress.line(text + ": warning: " + warning);
-    for (const auto& [peer, why] : rows.back().row.peer_failures) progress.line(text + ": " + peer + ": " + why);
+    progress.bar(static_cast<double>(i) / static_cast<double>(all), text);
+    timed[i % suite.problems.size()].push_back(bench.bench_problem(entry.problem));
   }
   progress.bar(1, "done");
+  std::vector<Measured> rows;
+  for (std::size_t i = 0; i < suite.problems.size() && !timed[i].empty(); ++i) {
+    const tuner::SuiteProblem& entry = suite.problems[i];
+    rows.push_back({.row = merge_passes(timed[i]),
+                    .weight = entry.weight,
+                    .text = short_text(*op, entry.problem),
+                    .roof = roofline(*op, entry.problem, bench.device())});
+    const Measured& row = rows.back();
+    for (const std::string& warning : row.row.warnings) progress.line(row.text + ": warning: " + warning);
+    for (const auto& [peer, why] : row.row.peer_failures) progress.line(row.text + ": " + peer + ": " + why);
+  }
 
-  const Json file = results_file(suite, rows, bench, bench_with, (*values)["commit"].as<std::string>());
+  const Json file = results_file(suite, rows, bench, bench_with, passes, (*values)["commit"].as<std::string>());
   if (values->count("out") != 0) write_json((*values)["out"].as<std::string>(), file);
   if (values->count("json") != 0) {
     print_json(file);
