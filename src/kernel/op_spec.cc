@@ -312,9 +312,21 @@ Problem in_full(const OpSpec& op, Problem problem) {
   return problem;
 }
 
+// `align` bytes for every operand that has no alignment of its own yet; wider elements are at multiples of their size.
+void align_every_operand(const OpSpec& op, int align, Problem& problem) {
+  Problem typed = problem;
+  complete_choices(op, typed);
+  complete_dtypes(op, typed);
+  for (const OperandSpec& operand : op.operands) {
+    problem.alignments.emplace(operand.name,
+                               std::max(align, static_cast<int>(size_of(typed.dtypes.at(operand.dtype)))));
+  }
+}
+
 Problem given_in_text(const OpSpec& op, const ProblemText& text) {
   Problem problem;
   problem.op = op.name;
+  std::optional<int> align;
   for (const auto& [raw_name, value] : text.fields) {
     const std::string name = lower(raw_name);
     if (name == "dtype") {
@@ -322,9 +334,7 @@ Problem given_in_text(const OpSpec& op, const ProblemText& text) {
       continue;
     }
     if (name == "align") {
-      for (const OperandSpec& operand : op.operands) {
-        problem.alignments.emplace(operand.name, read_alignment(name, value));
-      }
+      align = read_alignment(name, value);
       continue;
     }
     const auto named = [&name](const auto& spec) { return lower(spec.name) == name; };
@@ -347,6 +357,7 @@ Problem given_in_text(const OpSpec& op, const ProblemText& text) {
                                                    did_you_mean(raw_name, known) + "; it knows " + join(known, ", "));
     }
   }
+  if (align) align_every_operand(op, *align, problem);
   return problem;
 }
 

@@ -232,6 +232,12 @@ class Lookup::Descent {
         std::string(to_string(rung)) + ": " + decision.template_name + " " + to_text(decision.config);
     const TemplatePtr t = template_of(decision, who);
     if (t == nullptr) return false;
+    // Whoever accepted results that differ from run to run did so for the problem that was tuned.
+    const bool of_another = rung != Rung::exact_measured && rung != Rung::predicted;
+    if (of_another && only_template_.empty() && !t->manifest.deterministic) {
+      note(who + " is not taken over: its results differ from run to run");
+      return false;
+    }
     const std::string reason = illegal_reason(*t, problem_, decision.config, context_.device);
     if (!reason.empty()) {
       note(who + " is not legal here: " + reason);

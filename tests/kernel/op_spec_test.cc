@@ -154,6 +154,12 @@ TEST_F(OpSpecTest, TextMayGiveAllDTypesAndAlignmentsAtOnce) {
             "mix M=8 N=4 ld=4 | x=f16 y=f32 | layout=row | align_x=32 align_y=32");
 }
 
+TEST_F(OpSpecTest, AnAlignmentForAllLeavesWiderElementsAtMultiplesOfTheirSize) {
+  EXPECT_EQ(from_text("m=8,n=4,align=2,dtype=f16").canonical(),
+            "mix M=8 N=4 ld=4 | x=f16 y=f32 | layout=row | align_x=2 align_y=4");
+  EXPECT_THAT(text_refusal("m=8,n=4,dtype=f16,align_y=2"), HasSubstr("alignment of y is 2 bytes"));
+}
+
 TEST_F(OpSpecTest, WhatIsGivenByNameWinsOverWhatIsGivenForAll) {
   EXPECT_EQ(from_text("m=8,n=4,dtype=f32,y=bf16,align=32,align_x=8").canonical(),
             "mix M=8 N=4 ld=4 | x=f32 y=bf16 | layout=row | align_x=8 align_y=32");

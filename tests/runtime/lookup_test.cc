@@ -118,6 +118,16 @@ TEST_F(LookupTest, UntunedATemplateThatIsNotDeterministicMustBeNamed) {
   EXPECT_EQ(find(problem, "mix_fast").kernel_template->manifest.name, "mix_fast");
 }
 
+TEST_F(LookupTest, ConsentToResultsThatDifferHoldsForTheProblemThatWasTuned) {
+  fast.top = "deterministic = false\n" + fast.top;
+  store.put_decision(decision(mix_problem(1024, 512), 64));
+  EXPECT_EQ(find(mix_problem(1024, 512)).kernel_template->manifest.name, "mix_fast");
+  const Answer answer = find(problem);
+  EXPECT_EQ(answer.kernel_template->manifest.name, "mix_slow");
+  EXPECT_THAT(answer.notes, Contains(HasSubstr("is not taken over")));
+  EXPECT_EQ(find(problem, "mix_fast").rung, Rung::nearest_measured);
+}
+
 TEST_F(LookupTest, AnIllegalDefaultIsPassedOver) {
   fast.fallback = "T = 4096";
   const Answer answer = find(problem);
