@@ -16,6 +16,7 @@
 #include "tuner/measure/layout.h"
 #include "tuner/measure/peers.h"
 #include "tuner/search/near_winners.h"
+#include "tuner/search/shortlist.h"
 
 namespace kiln::tuner {
 namespace {

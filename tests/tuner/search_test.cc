@@ -7,6 +7,7 @@
 #include "cache/gpu_profiles.h"
 #include "kernel/template_set.h"
 #include "tuner/search/correction.h"
+#include "tuner/search/shortlist.h"
 #include "tuner/search/strategy.h"
 
 namespace kiln::tuner {

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <cmath>
 
-#include "tuner/search/strategy.h"
+#include "tuner/search/history.h"
 
 namespace kiln::tuner {
 namespace {
