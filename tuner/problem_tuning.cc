@@ -1,18 +1,14 @@
 #include "tuner/problem_tuning.h"
 
 #include <algorithm>
-#include <cmath>
 #include <functional>
 #include <limits>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "base/log.h"
 #include "kernel/launch_plan.h"
 #include "kernel/space.h"
 #include "kiln/error.h"
-#include "tuner/decision_rule.h"
 #include "tuner/measure/layout.h"
 #include "tuner/measure/peers.h"
 #include "tuner/search/near_winners.h"
@@ -40,38 +36,32 @@ constexpr double kSearchShare = 0.7;
 // How many predicted candidates are really compiled: the model picks among what the compiler accepts.
 constexpr std::size_t kPredictedCandidates = 8;
 constexpr std::size_t kLastResorts = 4;
-constexpr double kFailed = std::numeric_limits<double>::infinity();
-
-std::int64_t unix_now() {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
-}
 
 }  // namespace
 
 // Takes what the measurer says into this problem's books, as it says it.
 class ProblemTuning::Sink : public MeasureSink {
  public:
-  Sink(ProblemTuning& tuning, const std::vector<std::size_t>& points, std::map<std::size_t, Timing>* finals)
-      : tuning_(tuning), points_(points), finals_(finals) {}
+  Sink(ProblemTuning& tuning, const std::vector<std::size_t>& points, bool are_finalists)
+      : tuning_(tuning), points_(points), are_finalists_(are_finalists) {}
 
-  void foreign_work() override {
-    if (tuning_.contended_) return;
-    tuning_.contended_ = true;
-    tuning_.observer_.warning("other processes compute on this GPU: what is measured now is not stored as measured");
-  }
+  void foreign_work() override { tuning_.ledger_->others_compute(); }
   void checked(std::size_t, double) override { tuning_.observer_.progress("check", ++checked_, points_.size()); }
   void ended(std::size_t candidate, const Outcome& outcome) override {
     const std::size_t point = points_.at(candidate);
-    tuning_.record(point, outcome);
-    if (finals_ != nullptr && std::holds_alternative<Timing>(outcome)) (*finals_)[point] = std::get<Timing>(outcome);
-    tuning_.observer_.progress(finals_ == nullptr ? "measure" : "finalists", ++ended_, points_.size());
+    if (are_finalists_) {
+      tuning_.ledger_->record_final(point, outcome);
+    } else {
+      tuning_.ledger_->record(point, outcome);
+    }
+    tuning_.observer_.progress(are_finalists_ ? "finalists" : "measure", ++ended_, points_.size());
   }
-  bool stop_requested() override { return finals_ == nullptr ? tuning_.search_stopped() : tuning_.stop_rule_.stop(); }
+  bool stop_requested() override { return are_finalists_ ? tuning_.stop_rule_.stop() : tuning_.search_stopped(); }
 
  private:
   ProblemTuning& tuning_;
   const std::vector<std::size_t>& points_;
-  std::map<std::size_t, Timing>* finals_;
+  bool are_finalists_;
   std::size_t checked_ = 0;
   std::size_t ended_ = 0;
 };
@@ -91,13 +81,11 @@ ProblemTuning::ProblemTuning(const TuningParts& parts, const TuneOptions& option
 
 ProblemTuning::~ProblemTuning() = default;
 
-std::string ProblemTuning::name_of(std::size_t point) const {
-  return describe(space_->template_of(point).manifest.name, space_->points()[point].config);
-}
-
 TuneResult ProblemTuning::finished() {
-  result_.tried = static_cast<int>(history_.size());
-  result_.failures = static_cast<int>(history_.failures());
+  if (ledger_) {
+    result_.tried = static_cast<int>(ledger_->history().size());
+    result_.failures = static_cast<int>(ledger_->history().failures());
+  }
   result_.seconds = std::chrono::duration<double>(Clock::now() - started_).count();
   return result_;
 }
@@ -169,7 +157,8 @@ void ProblemTuning::look_up() {
   result_.space_size = space_->points().size();
   if (space_->truncated()) observer_.warning("the space is too large to enumerate; a part of it is searched");
   references_ = std::make_unique<References>(*parts_.templates, builder_, parts_.device, *op_, problem_);
-  if (options_.reuse_trials && parts_.measurer != nullptr) reuse_stored_trials();
+  ledger_ = std::make_unique<Ledger>(parts_, options_, observer_, problem_, *space_);
+  if (options_.reuse_trials && parts_.measurer != nullptr) ledger_->reuse_stored_trials();
 }
 
 // A decision is fresh when the same software made it for the template as it is now.
@@ -200,21 +189,6 @@ bool ProblemTuning::answer_from_store() {
   return true;
 }
 
-void ProblemTuning::reuse_stored_trials() {
-  for (const Trial& trial : parts_.store->trials(hardware_class_, problem_)) {
-    if (trial.evidence != Evidence::measured || trial.versions != parts_.versions) continue;
-    const std::optional<std::size_t> point = space_->find(trial.template_name, trial.config);
-    if (!point || space_->template_of(*point).digest.hex() != trial.template_digest) continue;
-    if (trial.timing) {
-      history_.record(*point, trial.timing->median_us);
-      timings_[*point] = *trial.timing;
-    } else if (trial.failure && trial.failure->kind != FailureKind::out_of_memory) {
-      history_.record(*point, kFailed);
-      if (trial.failure->kind == FailureKind::resources) faulty_.push_back(*point);
-    }
-  }
-}
-
 // The stored winner of this problem, which a challenger must beat, and winners of near problems.
 std::vector<std::size_t> ProblemTuning::known_good() {
   std::vector<std::size_t> points;
@@ -240,15 +214,16 @@ std::vector<std::size_t> ProblemTuning::known_good() {
 bool ProblemTuning::share_used() const { return search_end_ && Clock::now() >= *search_end_; }
 
 // A problem's share may end a search, never keep it from measuring anything at all.
-bool ProblemTuning::search_stopped() const { return stop_rule_.stop() || (share_used() && !timings_.empty()); }
+bool ProblemTuning::search_stopped() const { return stop_rule_.stop() || (share_used() && ledger_->has_times()); }
 
 std::vector<std::size_t> ProblemTuning::propose() {
   std::size_t room = std::numeric_limits<std::size_t>::max();
   if (options_.search != SearchKind::exhaustive) {
     const auto most = static_cast<std::size_t>(std::max(1, options_.max_candidates));
-    room = history_.size() >= most ? 0 : most - history_.size();
+    const std::size_t tried = ledger_->history().size();
+    room = tried >= most ? 0 : most - tried;
   }
-  return room == 0 ? std::vector<std::size_t>{} : strategy_->propose(history_, room);
+  return room == 0 ? std::vector<std::size_t>{} : strategy_->propose(ledger_->history(), room);
 }
 
 std::optional<TuneResult> ProblemTuning::execute(std::optional<Clock::duration> share,
@@ -279,13 +254,16 @@ void ProblemTuning::search() {
     measure(proposal_, Faults::refuse, look_);
     proposal_ = propose();
   }
-  if (look_ == Look::quick && !search_stopped()) measure(history_.best(kQuickFinalists), Faults::accept, Look::whole);
+  if (look_ == Look::quick && !search_stopped()) {
+    measure(ledger_->history().best(kQuickFinalists), Faults::accept, Look::whole);
+  }
 }
 
 // What is sure to be proposed is compiled while the GPU measures.
 void ProblemTuning::compile_ahead() {
   if (!strategy_) return;
-  for (const std::size_t point : strategy_->upcoming(history_, 2 * (look_ == Look::quick ? kQuickBatch : kBatch))) {
+  for (const std::size_t point :
+       strategy_->upcoming(ledger_->history(), 2 * (look_ == Look::quick ? kQuickBatch : kBatch))) {
     builder_.prefetch(space_->template_of(point), problem_, space_->points()[point].config);
   }
 }
@@ -295,16 +273,11 @@ std::optional<BuiltKernel> ProblemTuning::build(std::size_t point) {
                                     [&] { return search_stopped(); });
   if (!outcome) return std::nullopt;
   if (const auto* failure = std::get_if<Failure>(&*outcome)) {
-    record(point, *failure);
+    ledger_->record(point, *failure);
     return std::nullopt;
   }
   const BuiltKernel& built = std::get<BuiltKernel>(*outcome);
-  const auto [entry, is_new] = footprints_.try_emplace(point);
-  Footprint& footprint = entry->second;
-  footprint.registers = built.registers();
-  footprint.spill_bytes = built.spill_bytes();
-  footprint.shared_bytes = built.static_shared_bytes();
-  result_.compiled += is_new ? 1 : 0;
+  result_.compiled += ledger_->note_kernel(point, built) ? 1 : 0;
   return built;
 }
 
@@ -315,8 +288,7 @@ std::optional<Candidate> ProblemTuning::make_candidate(std::size_t point, Faults
   std::optional<BuiltKernel> built = build(point);
   if (!built) return std::nullopt;
   if (const std::string fault = built->resource_fault(); !fault.empty() && faults == Faults::refuse) {
-    faulty_.push_back(point);
-    record(point, Failure{.kind = FailureKind::resources, .message = fault, .log = {}});
+    ledger_->record(point, Failure{.kind = FailureKind::resources, .message = fault, .log = {}});
     return std::nullopt;
   }
   try {
@@ -325,9 +297,9 @@ std::optional<Candidate> ProblemTuning::make_candidate(std::size_t point, Faults
          build_plan(t, t.manifest.launches, problem_, config, parts_.device, EncodeMaps::no).launches) {
       dynamic_bytes = std::max(dynamic_bytes, launch.shared_bytes);
     }
-    footprints_[point].shared_bytes += static_cast<int>(dynamic_bytes);
+    ledger_->note_dynamic_shared(point, static_cast<int>(dynamic_bytes));
   } catch (const Error& error) {
-    record(point, Failure{.kind = FailureKind::rejected, .message = error.what(), .log = {}});
+    ledger_->record(point, Failure{.kind = FailureKind::rejected, .message = error.what(), .log = {}});
     return std::nullopt;
   }
   Candidate candidate;
@@ -352,7 +324,7 @@ void ProblemTuning::measure(const std::vector<std::size_t>& points, Faults fault
     const auto reference = references_->prepare(space_->template_of(points[i]), [&] { return search_stopped(); });
     if (!reference) return;
     if (const auto* failure = std::get_if<Failure>(&*reference)) {
-      record(points[i], *failure);
+      ledger_->record(points[i], *failure);
       continue;
     }
     candidate->reference = std::get<std::size_t>(*reference);
@@ -364,59 +336,45 @@ void ProblemTuning::measure(const std::vector<std::size_t>& points, Faults fault
     while_measuring_();
     while_measuring_ = {};
   }
-  if (!built.empty()) run_job(std::move(job), built, look, nullptr);
+  if (!built.empty()) run_job(std::move(job), built, look, Round::search);
 }
 
-void ProblemTuning::run_job(MeasureJob job, const std::vector<std::size_t>& points, Look look,
-                            std::map<std::size_t, Timing>* finals) {
+void ProblemTuning::run_job(MeasureJob job, const std::vector<std::size_t>& points, Look look, Round round) {
   job.problem = problem_;
   job.cold = options_.cold;
   // Finalists are checked on other data than before.
-  job.seed = finals == nullptr ? options_.seed : options_.seed + 1;
+  job.seed = round == Round::search ? options_.seed : options_.seed + 1;
   job.candidate_deadline = options_.candidate_deadline;
-  job.rounds = finals != nullptr ? kFinalRounds : look == Look::quick ? kQuickRounds : kSearchRounds;
+  job.rounds = round == Round::finals ? kFinalRounds : look == Look::quick ? kQuickRounds : kSearchRounds;
   job.quick = look == Look::quick;
-  job.screen = finals == nullptr;
+  job.screen = round == Round::search;
   references_->give_to(job);
-  Sink sink(*this, points, finals);
+  Sink sink(*this, points, round == Round::finals);
   MeasureReport report = parts_.measurer->measure(job, sink);
   for (const std::string& warning : report.warnings) observer_.warning(warning);
   for (const auto& [peer, why] : report.peer_failures) log("tuner")->info("baseline {}: {}", peer, why);
-  if (finals != nullptr) peers_ = std::move(report.peers);
+  if (round == Round::finals) ledger_->note_peers(std::move(report.peers));
 }
 
 // Memory may be free now that was not; and where everything spills, the least bad must do.
 void ProblemTuning::measure_rest() {
-  if (!out_of_memory_.empty() && !search_stopped()) {
+  if (search_stopped()) return;
+  if (const std::vector<std::size_t> again = ledger_->take_out_of_memory(); !again.empty()) {
     parts_.measurer->renew();
-    measure(std::exchange(out_of_memory_, {}), Faults::refuse, Look::whole);
+    measure(again, Faults::refuse, Look::whole);
   }
-  if (history_.best(1).empty() && !faulty_.empty() && !search_stopped()) {
-    std::vector<std::size_t> last_resorts = faulty_;
+  if (ledger_->history().best(1).empty() && !ledger_->faulty().empty() && !search_stopped()) {
+    std::vector<std::size_t> last_resorts = ledger_->faulty();
     if (last_resorts.size() > kLastResorts) last_resorts.resize(kLastResorts);
     measure(last_resorts, Faults::accept, Look::whole);
   }
 }
 
-std::vector<std::size_t> ProblemTuning::finalists() const {
-  std::vector<std::size_t> points = history_.best(look_ == Look::quick ? history_.size() : kFinalists);
-  // A first look may flatter; what has been measured by the whole protocol goes before it.
-  if (look_ == Look::quick) {
-    std::stable_partition(points.begin(), points.end(),
-                          [&](std::size_t p) { return timings_.at(p).batches > kQuickRounds; });
-    points.resize(std::min(points.size(), kFinalists));
-  }
-  if (incumbent_ && history_.tried(*incumbent_) && std::isfinite(history_.time(*incumbent_)) &&
-      std::find(points.begin(), points.end(), *incumbent_) == points.end()) {
-    points.push_back(*incumbent_);
-  }
-  return points;
-}
-
 void ProblemTuning::measure_finalists() {
   // A finalist that fails in the fresh process makes room for the next, so this may take more than one turn.
-  for (int turn = 0; turn < 3 && finals_.empty() && !stop_rule_.stop(); ++turn) {
-    const std::vector<std::size_t> points = finalists();
+  for (int turn = 0; turn < 3 && !ledger_->has_finals() && !stop_rule_.stop(); ++turn) {
+    const std::vector<std::size_t> points =
+        ledger_->finalists(kFinalists, incumbent_, look_ == Look::quick ? std::optional(kQuickRounds) : std::nullopt);
     if (points.empty()) return;
     search_end_.reset();
     MeasureJob job;
@@ -433,7 +391,7 @@ void ProblemTuning::measure_finalists() {
     const std::vector<std::string> known = peer_names(problem_.op);
     if (std::find(known.begin(), known.end(), options_.baseline) != known.end()) job.peers = {options_.baseline};
     parts_.measurer->renew();
-    if (!built.empty()) run_job(std::move(job), built, Look::whole, &finals_);
+    if (!built.empty()) run_job(std::move(job), built, Look::whole, Round::finals);
   }
 }
 
@@ -447,132 +405,34 @@ void ProblemTuning::predict() {
     if (!candidate) continue;
     Timing timing;
     timing.median_us = timing.min_us = timing.max_us = space_->points()[point].predicted_us;
-    record(point, timing);
+    ledger_->record(point, timing);
   }
 }
 
-// ---- Books and decision ----
-
-void ProblemTuning::record(std::size_t point, const Outcome& outcome) {
-  const auto* timing = std::get_if<Timing>(&outcome);
-  std::string failure_text;
-  if (timing != nullptr) {
-    // A template without a cost model predicts 0, which must not look like the fastest of all.
-    const bool unknown = parts_.measurer == nullptr && timing->median_us <= 0;
-    history_.record(point, unknown ? std::numeric_limits<double>::max() : timing->median_us);
-    timings_[point] = *timing;
-  } else {
-    const Failure& failure = std::get<Failure>(outcome);
-    history_.record(point, kFailed);
-    timings_.erase(point);
-    failure_text = fmt::format("{}: {}", to_string(failure.kind), failure.message);
-    if (failure.kind == FailureKind::out_of_memory) out_of_memory_.push_back(point);
-    if (first_failure_.empty()) first_failure_ = name_of(point) + ": " + failure_text;
-    log("tuner")->info("discarded {}: {}", name_of(point), failure_text);
-  }
-  store_trial(point, parts_.measurer == nullptr ? Evidence::predicted : Evidence::measured, outcome);
-  observer_.trial_ended(name_of(point), timing != nullptr ? timing->median_us : 0, failure_text);
-}
-
-void ProblemTuning::store_trial(std::size_t point, Evidence evidence, const Outcome& outcome) {
-  // A time taken beside other work says nothing of the candidate; a failure still does.
-  if (contended_ && std::holds_alternative<Timing>(outcome)) return;
-  const KernelTemplate& t = space_->template_of(point);
-  const Footprint footprint = footprints_[point];
-  Trial trial;
-  trial.hardware_class = hardware_class_;
-  trial.problem = problem_.canonical();
-  trial.template_name = t.manifest.name;
-  trial.template_digest = t.digest.hex();
-  trial.config = space_->points()[point].config;
-  trial.evidence = evidence;
-  if (const auto* timing = std::get_if<Timing>(&outcome)) trial.timing = *timing;
-  if (const auto* failure = std::get_if<Failure>(&outcome)) trial.failure = *failure;
-  trial.registers = footprint.registers;
-  trial.spill_bytes = footprint.spill_bytes;
-  trial.shared_bytes = footprint.shared_bytes;
-  trial.versions = parts_.versions;
-  trial.unix_time = unix_now();
-  if (!parts_.store->put_trial(trial)) observer_.warning("a trial could not be stored in " + parts_.store->location());
-}
+// ---- Decision ----
 
 std::optional<TuneResult> ProblemTuning::decide() {
-  const std::map<std::size_t, Timing>& measured = finals_.empty() ? timings_ : finals_;
-  if (measured.empty()) {
+  if (!ledger_->has_times()) {
     if (stop_rule_.stop()) return std::nullopt;
-    return failed("no candidate is usable; the first failure was " + first_failure_);
+    return failed("no candidate is usable; the first failure was " + ledger_->first_failure());
   }
-
-  std::vector<std::size_t> order;
-  for (const auto& [point, timing] : measured) order.push_back(point);
-  std::sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) { return space_->precedes(a, b); });
-  std::vector<Timing> timings;
-  std::optional<std::size_t> incumbent;
-  for (const std::size_t point : order) {
-    if (point == incumbent_) incumbent = timings.size();
-    timings.push_back(measured.at(point));
-    // As in record(): an unknown prediction is last.
-    if (timings.back().median_us <= 0) timings.back().median_us = std::numeric_limits<double>::max();
-  }
-  const double noise = parts_.measurer == nullptr ? 0 : options_.noise;
-  const std::size_t winner = order[choose_winner(timings, incumbent, noise)];
-  const Decision decision = make_decision(winner, measured.at(winner));
-
+  const auto [winner, decision, error] = ledger_->decide(incumbent_);
   result_.template_name = decision.template_name;
   result_.config = to_text(decision.config);
   result_.measured = decision.evidence == Evidence::measured;
   result_.time_us = decision.time_us;
   result_.spread = decision.spread;
-  result_.error = measured.at(winner).error;
+  result_.error = error;
   result_.baseline = decision.baseline;
   result_.baseline_us = decision.baseline_us;
-  if (contended_) {
+  if (ledger_->is_contended()) {
     result_.message = "not stored: other processes computed on the GPU meanwhile";
   } else if (!parts_.store->put_decision(decision)) {
     result_.message = "not stored: " + parts_.store->location() + " cannot be written";
   }
-  log("tuner")->info("{}: {} {:.2f} us, {} ties", problem_.canonical(), name_of(winner), decision.time_us,
+  log("tuner")->info("{}: {} {:.2f} us, {} ties", problem_.canonical(), ledger_->name_of(winner), decision.time_us,
                      decision.ties.size());
   return finished();
-}
-
-Decision ProblemTuning::make_decision(std::size_t winner, const Timing& timing) const {
-  const KernelTemplate& t = space_->template_of(winner);
-  Decision decision;
-  decision.hardware_class = hardware_class_;
-  decision.problem = problem_;
-  decision.template_name = t.manifest.name;
-  decision.template_digest = t.digest.hex();
-  decision.config = space_->points()[winner].config;
-  decision.evidence = parts_.measurer == nullptr ? Evidence::predicted : Evidence::measured;
-  decision.time_us = timing.median_us;
-  decision.spread = timing.spread;
-  decision.samples = timing.batches;
-  if (const auto peer = peers_.find(options_.baseline); peer != peers_.end() && timing.median_us > 0) {
-    decision.baseline = peer->first;
-    decision.baseline_us = peer->second.median_us;
-    decision.margin = peer->second.median_us / timing.median_us - 1;
-  }
-  decision.ties = ties_of(winner, timing.median_us);
-  decision.trials = static_cast<int>(history_.size());
-  decision.versions = parts_.versions;
-  decision.unix_time = unix_now();
-  decision.origin = "tune";
-  return decision;
-}
-
-// The finals' times where there are some: those of the search were taken at another moment.
-std::vector<std::string> ProblemTuning::ties_of(std::size_t winner, double winner_us) const {
-  std::vector<std::size_t> points;
-  for (const auto& [point, timing] : timings_) {
-    const auto final_timing = finals_.find(point);
-    const double us = final_timing == finals_.end() ? timing.median_us : final_timing->second.median_us;
-    if (point != winner && us > 0 && is_tie(us, winner_us, options_.noise)) points.push_back(point);
-  }
-  std::sort(points.begin(), points.end(), [&](std::size_t a, std::size_t b) { return space_->precedes(a, b); });
-  std::vector<std::string> names;
-  for (const std::size_t point : points) names.push_back(name_of(point));
-  return names;
 }
 
 }  // namespace kiln::tuner

@@ -4,12 +4,12 @@
 #include <chrono>
 #include <cstddef>
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "tuner/ledger.h"
 #include "tuner/references.h"
 #include "tuner/search/strategy.h"
 #include "tuner/tuning.h"
@@ -35,15 +35,9 @@ class ProblemTuning {
 
  private:
   class Sink;
-  struct Footprint {
-    int registers = 0;
-    int spill_bytes = 0;
-    int shared_bytes = 0;
-  };
 
   void look_up();
   bool answer_from_store();
-  void reuse_stored_trials();
   std::vector<std::size_t> known_good();
 
   bool share_used() const;
@@ -59,20 +53,13 @@ class ProblemTuning {
   void measure(const std::vector<std::size_t>& points, Faults faults, Look look);
   void measure_rest();
   void measure_finalists();
-  std::vector<std::size_t> finalists() const;
-  void run_job(MeasureJob job, const std::vector<std::size_t>& points, Look look,
-               std::map<std::size_t, Timing>* finals);
+  enum class Round { search, finals };
+  void run_job(MeasureJob job, const std::vector<std::size_t>& points, Look look, Round round);
 
   void predict();
-  void record(std::size_t point, const Outcome& outcome);
-  void store_trial(std::size_t point, Evidence evidence, const Outcome& outcome);
-
   std::optional<TuneResult> decide();
-  Decision make_decision(std::size_t winner, const Timing& timing) const;
-  std::vector<std::string> ties_of(std::size_t winner, double winner_us) const;
   TuneResult failed(const std::string& message);
   TuneResult finished();
-  std::string name_of(std::size_t point) const;
 
   const TuningParts& parts_;
   const TuneOptions& options_;
@@ -90,19 +77,11 @@ class ProblemTuning {
 
   std::shared_ptr<const OpSpec> op_;
   std::unique_ptr<SearchSpace> space_;
+  std::unique_ptr<Ledger> ledger_;
   std::unique_ptr<Strategy> strategy_;
   std::unique_ptr<References> references_;
   std::vector<std::size_t> proposal_;  // the first batch, compiling
   std::optional<std::size_t> incumbent_;
-  History history_;
-  std::map<std::size_t, Timing> timings_;
-  std::map<std::size_t, Timing> finals_;
-  std::map<std::size_t, Footprint> footprints_;
-  std::map<std::string, Timing> peers_;
-  std::vector<std::size_t> faulty_;  // compiled with spills or serialised wgmma: measured when nothing else is left
-  std::vector<std::size_t> out_of_memory_;
-  std::string first_failure_;
-  bool contended_ = false;
 };
 
 }  // namespace kiln::tuner
