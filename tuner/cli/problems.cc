@@ -15,42 +15,44 @@ void append(std::string& text, const std::string& name, const std::string& value
   text += (text.empty() ? "" : ",") + name + "=" + value;
 }
 
-// The problem with one dim, dtype or choice left to its default.
-Problem without(const OpSpec& op, Problem problem, const std::string& field) {
-  problem.dims.erase(field);
-  problem.dtypes.erase(field);
-  problem.choices.erase(field);
-  return complete(op, std::move(problem));
-}
-
-// Whether leaving `field` out means the same problem. What cannot be left out counts as saying something.
-bool has_default(const OpSpec& op, const Problem& problem, const std::string& field) {
-  try {
-    return without(op, problem, field) == problem;
-  } catch (const Error&) {
-    return false;
-  }
-}
-
-// Whether every dim and dtype that has a default is at it, as in most problems: completing one once is cheaper than
-// once a name.
-bool all_at_default(const OpSpec& op, const Problem& problem) {
-  Problem bare = problem;
+// What must be said of the problem: it less the dims and dtypes that follow from the op's defaults. Defaults depend on
+// what comes before them, so it is completed again for each field that turns out to be needed; few are.
+Problem least_given(const OpSpec& op, const Problem& problem) {
+  Problem given = problem;
   for (const DimSpec& dim : op.dims) {
-    if (dim.fallback) bare.dims.erase(dim.name);
+    if (dim.fallback) given.dims.erase(dim.name);
   }
   for (const DTypeSpec& dtype : op.dtypes) {
-    if (dtype.fallback || !dtype.copy_of.empty()) bare.dtypes.erase(dtype.name);
+    if (dtype.fallback || !dtype.copy_of.empty()) given.dtypes.erase(dtype.name);
   }
+  // True when the field's default is not what the problem has, and so was added.
+  const auto added = [](auto& fields, const auto& completed, const auto& wanted, const std::string& name) {
+    const auto value = wanted.find(name);
+    if (value == wanted.end() || fields.count(name) != 0) return false;
+    const auto by_default = completed.find(name);
+    if (by_default != completed.end() && by_default->second == value->second) return false;
+    fields.insert(*value);
+    return true;
+  };
   try {
-    return complete(op, std::move(bare)) == problem;
+    for (bool is_whole = false; !is_whole;) {
+      const Problem completed = complete(op, given);
+      is_whole = std::none_of(op.dtypes.begin(), op.dtypes.end(),
+                              [&](const DTypeSpec& dtype) {
+                                return added(given.dtypes, completed.dtypes, problem.dtypes, dtype.name);
+                              }) &&
+                 std::none_of(op.dims.begin(), op.dims.end(), [&](const DimSpec& dim) {
+                   return added(given.dims, completed.dims, problem.dims, dim.name);
+                 });
+    }
+    return given;
   } catch (const Error&) {
-    return false;
+    return problem;  // a default that is refused on the way says nothing: everything is said
   }
 }
 
 // `dtype` for those that must be given where they are alike, then what is not as the op has it by default.
-void append_dtypes(const OpSpec& op, const Problem& problem, bool plain, std::string& text) {
+void append_dtypes(const OpSpec& op, const Problem& problem, const Problem& given, std::string& text) {
   std::vector<std::string> needed;
   for (const DTypeSpec& spec : op.dtypes) {
     if (spec.copy_of.empty() && !spec.fallback && problem.dtypes.count(spec.name) != 0) needed.push_back(spec.name);
@@ -62,7 +64,7 @@ void append_dtypes(const OpSpec& op, const Problem& problem, bool plain, std::st
   for (const DTypeSpec& spec : op.dtypes) {
     if (problem.dtypes.count(spec.name) == 0) continue;
     const bool is_needed = std::find(needed.begin(), needed.end(), spec.name) != needed.end();
-    if (is_needed ? alike : plain || has_default(op, problem, spec.name)) continue;
+    if (is_needed ? alike : given.dtypes.count(spec.name) == 0) continue;
     append(text, spec.name, text_of(spec.name));
   }
 }
@@ -98,14 +100,12 @@ std::string short_text(const OpSpec& op, const ProblemRange& range) {
 
 std::string short_text(const OpSpec& op, const Problem& problem) {
   std::string text;
-  const bool plain = all_at_default(op, problem);
+  const Problem given = least_given(op, problem);
   for (const DimSpec& dim : op.dims) {
-    const auto found = problem.dims.find(dim.name);
-    if (found == problem.dims.end()) continue;
-    if (dim.fallback && (plain || has_default(op, problem, dim.name))) continue;
-    append(text, dim.name, std::to_string(found->second));
+    const auto found = given.dims.find(dim.name);
+    if (found != given.dims.end()) append(text, dim.name, std::to_string(found->second));
   }
-  append_dtypes(op, problem, plain, text);
+  append_dtypes(op, problem, given, text);
   for (const ChoiceSpec& choice : op.choices) {
     const auto found = problem.choices.find(choice.name);
     if (found != problem.choices.end() && found->second != choice.fallback) append(text, choice.name, found->second);
