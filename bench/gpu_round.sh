@@ -9,8 +9,9 @@
 # a part that fails or cannot run says so at the end, and the exit status is then 1.
 # LIMIT_<PART> (seconds) changes a limit, SUITES the suites ("gemm_small gemm_llm"), PEERS what bench compares with (empty:
 # nothing), TEMPLATE the only template that tune, bench and torch consider, BUDGET the tuning budget of each suite, CANDIDATES
-# how many a problem's search measures, PASSES how often bench goes through a suite, ROUNDS how often torch times Kiln and its peers in turn, TESTS, RANDOM_TESTS and SANITIZED the GoogleTest filters of the tests, of those with many random problems (which share the GPU,
-# so `tests` leaves them out) and of those that run under compute-sanitizer.
+# how many a problem's search measures, PASSES how often bench goes through a suite, ROUNDS how often torch times Kiln and
+# its peers in turn, TESTS, RANDOM_TESTS and SANITIZED the GoogleTest filters of the tests, of those with many random problems
+# (which share the GPU, so `tests` leaves them out) and of those that run under compute-sanitizer.
 set -uo pipefail
 
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)

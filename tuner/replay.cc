@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <limits>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "tuner/candidate.h"
 #include "tuner/search/near_winners.h"
 #include "tuner/search/strategy.h"
+#include "tuner/tuning.h"
 
 namespace kiln::tuner {
 namespace {
@@ -22,6 +24,7 @@ std::map<std::string, Known> known_problems(const TemplateSet& templates, Store&
                                             const cuda::DeviceInfo& device, TrialForms forms) {
   std::map<std::string, Known> problems;
   for (const TemplatePtr& t : templates.of_op(op)) {
+    if (!left_out({}, t->manifest).empty()) continue;
     for (const MeasuredProblem& measured : measured_problems(store, *t, device, forms)) {
       Known& known = problems[measured.problem.canonical()];
       known.problem = measured.problem;
@@ -59,19 +62,10 @@ History search(const SearchSpace& space, const std::vector<double>& times, const
   return history;
 }
 
-std::vector<TemplatePtr> accepting(const TemplateSet& templates, const Problem& problem,
-                                   const cuda::DeviceInfo& device) {
-  std::vector<TemplatePtr> accepted;
-  for (const TemplatePtr& t : templates.of_op(problem.op)) {
-    if (rejection(*t, problem, device).empty()) accepted.push_back(t);
-  }
-  return accepted;
-}
-
-// `winners` has those of the problems before, and gets this one's.
-Replay replay(const TemplateSet& templates, const Known& known, const cuda::DeviceInfo& device,
-              const ReplayOptions& options, std::vector<Decision>* winners) {
-  const SearchSpace space(accepting(templates, known.problem, device), known.problem, device);
+// Empty where too little is known. `winners` has those of the problems before, and gets this one's.
+std::optional<Replay> replay(const TemplateSet& templates, const Known& known, const cuda::DeviceInfo& device,
+                             const ReplayOptions& options, std::vector<Decision>* winners) {
+  const SearchSpace space(searched_templates(templates, known.problem, device, {}), known.problem, device);
   const std::vector<double> times = times_of(space, known);
   const auto name = [&](std::size_t point) {
     return describe(space.template_of(point).manifest.name, space.points()[point].config);
@@ -80,7 +74,8 @@ Replay replay(const TemplateSet& templates, const Known& known, const cuda::Devi
 
   Replay result;
   result.problem = known.problem;
-  result.known = known.us.size();
+  for (std::size_t point = 0; point < times.size(); ++point) result.known += is_known(point) ? 1 : 0;
+  if (result.known < std::max<std::size_t>(1, options.fewest_known)) return std::nullopt;
   const auto best = static_cast<std::size_t>(std::min_element(times.begin(), times.end()) - times.begin());
   result.best_us = times[best];
   result.best = name(best);
@@ -111,7 +106,7 @@ std::vector<Replay> replay_searches(const TemplateSet& templates, Store& store, 
   std::vector<Replay> replays;
   std::vector<Decision> winners;
   for (const auto& [canonical, known] : known_problems(templates, store, op, device, options.forms)) {
-    if (known.us.size() >= options.fewest_known) replays.push_back(replay(templates, known, device, options, &winners));
+    if (auto each = replay(templates, known, device, options, &winners)) replays.push_back(std::move(*each));
   }
   return replays;
 }

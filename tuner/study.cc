@@ -160,12 +160,8 @@ class Study {
   }
 
   std::optional<Contender> model_choice(StudyRow& row) {
-    std::vector<TemplatePtr> accepting;
-    for (const TemplatePtr& t : parts_.templates->of_op(row.problem.op)) {
-      if (!left_out(options_, t->manifest).empty()) continue;
-      if (rejection(*t, row.problem, parts_.device).empty()) accepting.push_back(t);
-    }
-    const SearchSpace space(accepting, row.problem, parts_.device);
+    const SearchSpace space(searched_templates(*parts_.templates, row.problem, parts_.device, options_), row.problem,
+                            parts_.device);
     for (const std::size_t point : space.by_prediction()) {
       const KernelTemplate& t = space.template_of(point);
       const std::string name = describe(t.manifest.name, space.points()[point].config);

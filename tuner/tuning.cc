@@ -18,6 +18,15 @@ std::string left_out(const TuneOptions& options, const Manifest& manifest) {
   return {};
 }
 
+std::vector<TemplatePtr> searched_templates(const TemplateSet& templates, const Problem& problem,
+                                            const cuda::DeviceInfo& device, const TuneOptions& options) {
+  std::vector<TemplatePtr> searched;
+  for (const TemplatePtr& t : templates.of_op(problem.op)) {
+    if (left_out(options, t->manifest).empty() && rejection(*t, problem, device).empty()) searched.push_back(t);
+  }
+  return searched;
+}
+
 StopRule::StopRule(TuneObserver& observer, std::chrono::milliseconds budget) : observer_(&observer) {
   if (budget.count() > 0) end_ = Clock::now() + budget;
 }

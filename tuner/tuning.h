@@ -30,6 +30,10 @@ struct TuningParts {
 // Why `options` leave a template out; empty: they do not.
 std::string left_out(const TuneOptions& options, const Manifest& manifest);
 
+// The templates that a search under `options` draws candidates from.
+std::vector<TemplatePtr> searched_templates(const TemplateSet& templates, const Problem& problem,
+                                            const cuda::DeviceInfo& device, const TuneOptions& options);
+
 // When to stop: the observer's wish, or the budget's end. Cheap to ask.
 class StopRule {
  public:

@@ -263,6 +263,28 @@ TEST(Answers, AModelWithoutTrialsOrConstantsSaysWhatIsMissing) {
   EXPECT_THAT(wrong_file.err, HasSubstr("not of simt_gemm"));
 }
 
+TEST(Answers, AProblemInShortSaysWhatDoesNotFollowFromTheDefaults) {
+  const Machine machine;
+  const std::pair<const char*, const char*> problems[] = {
+      {"gemm m=64,n=128,k=256,dtype=bf16,lda=256,batch=1", "M=64,N=128,K=256,dtype=bf16"},
+      {"gemm m=64,n=128,k=256,dtype=bf16,batch=2,lda=512,stride_b=0",
+       "M=64,N=128,K=256,batch=2,lda=512,stride_b=0,dtype=bf16"},
+      {"gemm m=64,n=128,k=256,a=bf16,b=bf16,d=f32", "M=64,N=128,K=256,dtype=bf16,d=f32"},
+      {"gemm m=64,n=128,k=256,dtype=f16,a_layout=col,bias=n", "M=64,N=128,K=256,dtype=f16,a_layout=col,bias=n"},
+      {"attention b=4,h=16,h_kv=16,s_q=4096,d=128,dtype=bf16,mask=causal",
+       "B=4,H=16,S_q=4096,D=128,dtype=bf16,mask=causal"},
+      {"attention b=4,h=16,h_kv=4,s_q=100,s_k=300,d=192,d_v=128,dtype=bf16,o=f32,mask=window,w=7",
+       "B=4,H=16,H_kv=4,S_q=100,S_k=300,D=192,D_v=128,W=7,dtype=bf16,o=f32,mask=window"},
+      {"attention b=2,h=16,s_q=100,d=64,dtype=f16,q_row=3072,q_head=64", "B=2,H=16,S_q=100,D=64,q_row=3072,dtype=f16"}};
+  for (const auto& [given, shortened] : problems) {
+    const std::string text = given;
+    const auto space = text.find(' ');
+    const Ended ended =
+        machine.kiln({"query", "--gpu", "h200", "--op", text.substr(0, space), "--problem", text.substr(space + 1)});
+    EXPECT_THAT(ended.out, HasSubstr(text.substr(0, space + 1) + shortened + "\n")) << ended.err;
+  }
+}
+
 TEST(Answers, ASearchIsReplayedOverStoredTrials) {
   const Machine machine;
   EXPECT_EQ(machine.kiln({"model", "replay", "--gpu", "h200"}).code, 4) << "no trials yet";

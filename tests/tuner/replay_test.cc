@@ -67,6 +67,29 @@ TEST_F(ReplayTest, AProposalWithoutATrialIsAFailure) {
   EXPECT_TRUE(replay().empty()) << "what else there was to find is not known";
 }
 
+TEST_F(ReplayTest, ASearchMayStartFromTheWinnerOfTheProblemBefore) {
+  lab.options.resume = lab.options.reuse_trials = false;
+  search_exhaustively(1000);
+  options.max_candidates = 1;
+  const std::string tried_first = replay().at(0).found;
+  const auto is = [](const Candidate& candidate, const std::string& name) {
+    return describe(candidate.template_name, candidate.config) == name;
+  };
+  lab.device.time_us = [&](const Candidate& candidate) { return is(candidate, tried_first) ? 50.0 : 30.0; };
+  search_exhaustively(1000);
+  options.max_candidates = 2;
+  const std::string winner = replay().at(0).found;
+  ASSERT_NE(winner, tried_first);
+  // It wins the next problem too, but there the first candidate is so much slower that a search turns elsewhere.
+  lab.device.time_us = [&](const Candidate& candidate) {
+    return is(candidate, winner) ? 5.0 : is(candidate, tried_first) ? 1e6 : 40.0;
+  };
+  search_exhaustively(1100);
+  EXPECT_LT(replay().at(1).found_of_best(), 1);
+  options.near_winners = 1;
+  EXPECT_DOUBLE_EQ(replay().at(1).found_of_best(), 1);
+}
+
 TEST_F(ReplayTest, AnOpThatThereIsNotIsAnError) {
   EXPECT_THROW(replay_searches(lab.templates, lab.store, "gemv", lab.gpu, options), Error);
 }

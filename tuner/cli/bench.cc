@@ -55,6 +55,16 @@ Json to_json(const Measured& measured) {
   return json;
 }
 
+std::string protocol(const BenchOptions& options, int passes) {
+  const std::string of_a_pass = std::to_string(options.rounds) +
+                                " interleaved batches of at least 2 ms in CUDA graphs, random normal data, median and "
+                                "interquartile range over median";
+  if (passes == 1) return of_a_pass;
+  // Who was interrupted has rows of one pass less.
+  return of_a_pass + "; of these medians the median over " + (InterruptScope::requested() ? "at most " : "") +
+         std::to_string(passes) + " passes through the suite, and their range over it";
+}
+
 Json results_file(const tuner::Suite& suite, const std::vector<Measured>& rows, const Bench& bench,
                   const BenchOptions& options, int passes, const std::string& commit) {
   Json digests = Json::object();
@@ -72,12 +82,7 @@ Json results_file(const tuner::Suite& suite, const std::vector<Measured>& rows, 
           {"driver", bench.versions().driver},
           {"nvrtc", bench.versions().nvrtc},
           {"mode", options.cold ? "cold" : "warm"},
-          {"protocol", std::to_string(options.rounds) +
-                           " interleaved batches of at least 2 ms in CUDA graphs, random normal data, median and " +
-                           (passes == 1 ? "interquartile range over median"
-                                        : "spread over " + std::to_string(passes) +
-                                              " passes through the suite: median of their medians, and their range "
-                                              "over it")},
+          {"protocol", protocol(options, passes)},
           {"rows", list}};
 }
 
@@ -234,11 +239,12 @@ int run_bench(const Arguments& arguments) {
   Bench bench(session.options(), bench_with);
   std::vector<std::vector<BenchRow>> timed(suite.problems.size());
   const std::size_t all = suite.problems.size() * static_cast<std::size_t>(passes);
-  for (std::size_t i = 0; i < all && !InterruptScope::requested(); ++i) {
-    const tuner::SuiteProblem& entry = suite.problems[i % suite.problems.size()];
-    const std::string text = short_text(*op, entry.problem);
-    progress.bar(static_cast<double>(i) / static_cast<double>(all), text);
-    timed[i % suite.problems.size()].push_back(bench.bench_problem(entry.problem));
+  std::size_t done_timings = 0;
+  for (; done_timings < all && !InterruptScope::requested(); ++done_timings) {
+    const std::size_t i = done_timings % suite.problems.size();
+    const Problem& problem = suite.problems[i].problem;
+    progress.bar(static_cast<double>(done_timings) / static_cast<double>(all), short_text(*op, problem));
+    timed[i].push_back(bench.bench_problem(problem));
   }
   progress.bar(1, "done");
   std::vector<Measured> rows;
@@ -262,7 +268,7 @@ int run_bench(const Arguments& arguments) {
     print_results(rows, bench_with.peers);
   }
   if (InterruptScope::requested()) {
-    std::cerr << "Interrupted after " << rows.size() << " of " << suite.problems.size() << " problems.\n";
+    std::cerr << "Interrupted after " << done_timings << " of " << all << " timings.\n";
     return interrupted;
   }
   const bool any_failed = std::any_of(rows.begin(), rows.end(), [](const Measured& m) { return !m.row.kiln; });
