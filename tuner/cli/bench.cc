@@ -56,9 +56,9 @@ Json to_json(const Measured& measured) {
 }
 
 std::string protocol(const BenchOptions& options, int passes) {
-  const std::string of_a_pass = std::to_string(options.rounds) +
-                                " interleaved batches of at least 2 ms in CUDA graphs, random normal data, median and "
-                                "interquartile range over median";
+  std::string of_a_pass = std::to_string(options.rounds) +
+                          " interleaved batches of at least 2 ms in CUDA graphs, random normal data, median and "
+                          "interquartile range over median";
   if (passes == 1) return of_a_pass;
   // Who was interrupted has rows of one pass less.
   return of_a_pass + "; of these medians the median over " + (InterruptScope::requested() ? "at most " : "") +
